@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-import httpx
 import pytest
+from tests.access.light_client import LightClient, light_client
 from tests.access.sweep_requests import csrf_field, path_values
 from tests.access.sweep_stage import Sender, stage
 from tests.access.test_sweep import is_for, routes_of
@@ -47,7 +47,7 @@ def test_private_and_missing_repos_are_answered_alike(hub: RunningHub) -> None:
     ]
     assert len(routes) > 40
     told: list[str] = []
-    with hub.client() as client:
+    with light_client(hub) as client:
         for route in routes:
             for sender in filter(partial(is_for, route), senders):
                 for asked in malformed(route, sender):
@@ -79,14 +79,14 @@ def bodies(route: Route, sender: Sender) -> Iterator[dict[str, Any]]:
             yield from ({"content": body, "headers": {"content-type": kind}} for body in _BODIES)
 
 
-def differences(client: httpx.Client, asked: dict[str, Any], sender: Sender) -> Iterator[str]:
+def differences(client: LightClient, asked: dict[str, Any], sender: Sender) -> Iterator[str]:
     private, missing = (answer_about(client, asked, sender, repo) for repo in ("secret", "absent"))
     if private != missing:
         pairs = [pair for pair in zip(private, missing, strict=False) if pair[0] != pair[1]]
         yield f"{asked} by {sender.name}: {pairs}"[:700]
 
 
-def answer_about(client: httpx.Client, asked: dict[str, Any], sender: Sender, repo: str) -> tuple[Any, ...]:
+def answer_about(client: LightClient, asked: dict[str, Any], sender: Sender, repo: str) -> tuple[Any, ...]:
     sent = {**asked, "url": asked["url"].replace("{repo}", repo)}
     if "json" in sent:
         sent["json"] = {name: value.replace("{repo}", repo) for name, value in sent["json"].items()}

@@ -7,8 +7,8 @@ route's declared action. Nothing that belongs to others changes.
 from collections.abc import Iterator
 from functools import partial
 
-import httpx
 import pytest
+from tests.access.light_client import Answer, LightClient, light_client
 from tests.access.sweep_requests import decision, names_anothers, names_by_id, of_organization, request
 from tests.access.sweep_stage import Sender, Stage, stage
 from tests.bed.people import wait_for_mail
@@ -31,7 +31,7 @@ def test_every_route_answers_as_the_policy_decides(hub: RunningHub) -> None:
     staged = stage(hub)
     wait_for_mail(hub)
     before, routes = contents(hub), routes_of(hub)
-    with hub.client() as client:
+    with light_client(hub) as client:
         wrong = [line for route in routes for line in mistakes(client, staged, route)]
         wrong += [line for route in routes for line in borrowed(client, staged, route)]
         assert not wrong, f"{len(wrong)} wrong answers:\n" + "\n".join(wrong[:40])
@@ -42,7 +42,7 @@ def test_every_route_answers_as_the_policy_decides(hub: RunningHub) -> None:
     assert not malformed, "\n".join(malformed)
 
 
-def mistakes(client: httpx.Client, staged: Stage, route: Route) -> Iterator[str]:
+def mistakes(client: LightClient, staged: Stage, route: Route) -> Iterator[str]:
     for sender in filter(partial(is_for, route), staged.senders):
         said = decision(route, staged, sender)
         if said.allowed and not may_be_sent(route):
@@ -53,7 +53,7 @@ def mistakes(client: httpx.Client, staged: Stage, route: Route) -> Iterator[str]
             yield f"{route.method} {route.path} by {sender.name}: {expected}, got {answer.status_code}"
 
 
-def borrowed(client: httpx.Client, staged: Stage, route: Route) -> Iterator[str]:
+def borrowed(client: LightClient, staged: Stage, route: Route) -> Iterator[str]:
     """Ids of one organization in the path of another, by its admin: each belongs to one owner only."""
     if not (of_organization(route) and names_by_id(route)):
         return
@@ -63,7 +63,7 @@ def borrowed(client: httpx.Client, staged: Stage, route: Route) -> Iterator[str]
             yield f"{route.method} {route.path} by {sender.name} of club: got {answer.status_code}"
 
 
-def complaints(client: httpx.Client, staged: Stage, route: Route) -> Iterator[str]:
+def complaints(client: LightClient, staged: Stage, route: Route) -> Iterator[str]:
     if route.path.endswith(("/test", "/replay/{delivery}")) or "/xet-write-token/" in route.path:
         # The first two wait for a receiver; the last tells everyone what to do instead.
         return
@@ -98,7 +98,7 @@ def may_be_sent(route: Route) -> bool:
     return route.method == "GET" or route.action.rule.read or names_anothers(route)
 
 
-def is_expected(route: Route, sender: Sender, said: Decision, answer: httpx.Response) -> bool:
+def is_expected(route: Route, sender: Sender, said: Decision, answer: Answer) -> bool:
     status = answer.status_code
     if not sender.works:
         return status == 401

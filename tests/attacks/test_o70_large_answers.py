@@ -1,7 +1,5 @@
 """O70: no answer fills the memory or occupies the event loop, no matter what strangers put into a repo."""
 
-from pathlib import Path
-
 import pytest
 from tests.bed.call_counts import calls_on_loop
 from tests.bed.disconnecting_clients import OTHER, client_from
@@ -29,13 +27,12 @@ def _import() -> bytes:
     return b"".join(said)
 
 
-@pytest.fixture
-def long_messages(hub: RunningHub, tmp_path: Path) -> RunningHub:
+@pytest.fixture(scope="module")
+def long_messages(shared_hub: RunningHub, tmp_path_factory: pytest.TempPathFactory) -> RunningHub:
+    hub, folder = shared_hub, tmp_path_factory.mktemp("imported")
     token = create_token(hub, create_user(hub, "ada"))
     with api(hub, token) as ada:
         create_repo(ada, "talk")
-    folder = tmp_path / "imported"
-    folder.mkdir()
     push_import(folder, _import(), repo_url(hub.url, "ada/talk", token))
     pushed = run_git(folder, "push", "-q", repo_url(hub.url, "ada/talk", token), "--all")
     assert pushed.returncode == 0, pushed.stderr

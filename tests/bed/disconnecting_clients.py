@@ -62,6 +62,6 @@ def statuses_after_disconnect(
 
 
 def slow_yaml() -> bytes:
-    """The largest front matter that the hub parses: about a second of work."""
+    """The largest front matter that the hub parses, which takes tens of milliseconds."""
     lines = "\n".join(f"k{number}: [{', '.join('a' for _ in range(30))}]" for number in range(150))
     return json.dumps({"content": f"---\n{lines}\n---\n"}).encode()

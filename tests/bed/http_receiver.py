@@ -44,6 +44,8 @@ class Receiver(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: Receiver
     protocol_version = "HTTP/1.1"
+    # Otherwise the body waits 40 ms for the sender's acknowledgement of the headers.
+    disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", "0")))
@@ -63,7 +65,7 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def run_http_receiver(answer: Callable[[Received], tuple[int, bytes]] = lambda _: (200, b"{}")) -> Iterator[Receiver]:
     receiver = Receiver(answer)
-    thread = threading.Thread(target=receiver.serve_forever, daemon=True)
+    thread = threading.Thread(target=receiver.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield receiver

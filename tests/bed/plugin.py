@@ -52,7 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     statements.start_recording()
-    examples = 300 if config.getoption("--all-engines") else hypothesis.settings.default.max_examples
+    examples = 300 if config.getoption("--all-engines") else 100
     # Without a deadline: an example that shares the cores with other tests may take a second.
     hypothesis.settings.register_profile("tests", hypothesis.settings.default, max_examples=examples, deadline=None)
     hypothesis.settings.load_profile("tests")
@@ -115,7 +115,7 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 10, 20)
+    gc.set_threshold(100_000, 5, 20)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -137,6 +137,15 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[engines.Engine]:
     """The database engine. Tests with this fixture run on both engines."""
     yield from _engine(request, tmp_path)
+
+
+@pytest.fixture(scope="module", params=["sqlite", POSTGRES], ids=["sqlite", "postgres"])
+def shared_hub(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningHub]:
+    """One hub per engine for all tests of a file, which only read what a module fixture has stored."""
+    folder = tmp_path_factory.mktemp("shared")
+    for engine in _engine(request, folder):
+        with run_hub(engines.settings_for(engine.fresh_url(), folder)) as hub:
+            yield hub
 
 
 @pytest.fixture(params=["sqlite", "postgres 16", "postgres 18"])

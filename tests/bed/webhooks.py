@@ -68,12 +68,15 @@ class _Permits:
 
     def add(self, count: int) -> None:
         with self._changed:
+            # Requests that have started may arrive later than others that the first response lets start.
+            self._changed.wait_for(lambda: self.arrived >= self.count + count, 5)
             self.count += count
             self._changed.notify_all()
 
     def wait(self) -> None:
         with self._changed:
             self.arrived += 1
+            self._changed.notify_all()
             place = self.arrived
             self._changed.wait_for(lambda: place <= self.count, 30)
 
@@ -125,6 +128,8 @@ def run_receiver() -> Iterator[Receiver]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # Otherwise the body waits 40 ms for the sender's acknowledgement of the headers.
+        disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))

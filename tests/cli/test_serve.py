@@ -9,10 +9,13 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
+from tests.bed.concurrency import run_concurrently
 from tests.bed.processes import HUBGATE, TEST_BUILD, HubProcess, environment, hub_process, is_alive, until
 
 
@@ -25,6 +28,10 @@ def healthy(url: str) -> bool:
         return httpx.get(f"{url}/readyz", timeout=2).status_code == 200
     except httpx.TransportError:
         return False
+
+
+def has_sleeper(url: str) -> bool:
+    return httpx.get(f"{url}/api/test/sleepers").json() == 1
 
 
 @pytest.mark.parametrize("server", ["granian", "uvicorn"])
@@ -54,7 +61,7 @@ def test_requests_in_flight_are_finished(tmp_path: Path, server: str) -> None:
         slow = f"{hub.url}/api/test/slow?seconds=2"
         asking = threading.Thread(target=lambda: answers.append(httpx.get(slow, timeout=20).status_code))
         asking.start()
-        until(lambda: httpx.get(f"{hub.url}/api/test/sleepers").json() == 1)
+        until(partial(has_sleeper, hub.url))
         started = time.monotonic()
         assert hub.stop() == 0
         asking.join()
@@ -62,16 +69,19 @@ def test_requests_in_flight_are_finished(tmp_path: Path, server: str) -> None:
         assert time.monotonic() - started < 10
 
 
-@pytest.mark.parametrize("server", ["granian", "uvicorn"])
-def test_endless_request_does_not_delay_the_stop(tmp_path: Path, server: str) -> None:
-    with (
-        hub_process(tmp_path, "--server", server, program=TEST_BUILD) as hub,
-        socket.create_connection(address_of(hub.url)) as endless,
-    ):
-        endless.sendall(b"GET /api/test/slow?seconds=60 HTTP/1.1\r\nHost: hub\r\n\r\n")
-        until(lambda: httpx.get(f"{hub.url}/api/test/sleepers").json() == 1)
+def test_endless_requests_do_not_delay_the_stop(tmp_path: Path) -> None:
+    """On both servers at once: each waits for some seconds."""
+    with ExitStack() as stack:
+        hubs = []
+        for server in ("granian", "uvicorn"):
+            (tmp_path / server).mkdir()
+            hub = stack.enter_context(hub_process(tmp_path / server, "--server", server, program=TEST_BUILD))
+            endless = stack.enter_context(socket.create_connection(address_of(hub.url)))
+            endless.sendall(b"GET /api/test/slow?seconds=60 HTTP/1.1\r\nHost: hub\r\n\r\n")
+            until(partial(has_sleeper, hub.url))
+            hubs.append(hub)
         started = time.monotonic()
-        assert hub.stop() == 0
+        assert run_concurrently([hub.stop for hub in hubs]) == [0, 0]
         assert time.monotonic() - started < 10.5
 
 

@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL that can be cut: a proxy between a process and the server, on a Unix socket."""
+"""A connection to PostgreSQL that can be cut or slow: a proxy between a process and the server, on a Unix socket."""
 
 import asyncio
 import contextlib
@@ -17,6 +17,8 @@ class CutConnection:
 
     def __init__(self, server_folder: Path) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="hubgate-cut-", dir="/tmp"))
+        # Seconds that each message is delayed, in both directions.
+        self.delay = 0.0
         self._server = server_folder / _SOCKET
         self._loop = asyncio.new_event_loop()
         self._is_open = asyncio.Event()
@@ -76,6 +78,7 @@ class CutConnection:
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(65536):
+                await asyncio.sleep(self.delay)
                 await self._is_open.wait()
                 writer.write(data)
                 await writer.drain()

@@ -187,6 +187,25 @@ def test_process_cut_off_from_the_database_ends_its_requests(
     scenario.check(acknowledged + more)
 
 
+def test_slow_database_delays_deliveries_and_stops_none(
+    own_cluster: Cluster, watchers: Watchers, tmp_path: Path
+) -> None:
+    """A check of state and permission takes longer than it is valid, however few deliveries it reads."""
+    run_blocking(set_up_database(own_cluster.url(), tmp_path))
+    scenario = create_scenario(create_store(own_cluster.url(), tmp_path), watchers)
+    with (
+        cut_connection(own_cluster.folder) as connection,
+        scenario.hub("--deliver", "off") as hub,
+        scenario.client(hub) as ada,
+        scenario.delivering(own_cluster.url().replace(str(own_cluster.folder), str(connection.folder)), **DEFAULT_PACE),
+    ):
+        scenario.until_shared(1)
+        connection.delay = 0.08
+        acknowledged = scenario.change_all(ada, "ada/one", "ada/two", times=3)
+        scenario.until_settled()
+    scenario.check(acknowledged)
+
+
 def test_processes_with_moved_clocks_deliver_in_order(store: Store, watchers: Watchers) -> None:
     """Processes are declared dead by monotonic clocks only, and no delivery waits for the clock of another process."""
     scenario = create_scenario(store, watchers)

@@ -27,12 +27,12 @@ def test_too_large_file_is_rejected(scene: Scene) -> None:
     assert len(scene.events()) == 1
 
 
-def test_only_some_of_many_too_large_files_are_named(scene: Scene) -> None:
+def test_only_some_of_many_too_large_files_are_named(sqlite_scene: Scene) -> None:
     files = [blob(b"%d" % number + b"\0" * MAX_FILE_BYTES) for number in range(7)]
     root = tree(*(("100644", f"{number}.dat", file) for number, file in enumerate(files)))
     head = commit(root)
     body = commands([(None, head.sha, "refs/heads/large")]) + pack([*files, root, head])
-    said = bands(push(scene.hub.url, scene.token, body).content)
+    said = bands(push(sqlite_scene.hub.url, sqlite_scene.token, body).content)
     assert said[2].count(b".dat has 104,857,601 bytes") == 5
     assert b"and 2 more" in said[2]
     assert b"ng refs/heads/large refused, see above" in said[1]

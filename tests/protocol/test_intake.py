@@ -31,6 +31,17 @@ def test_huge_headers_are_refused(on_each_server: RunningHub) -> None:
         assert client.get("/healthz", headers={"x-filler": "x" * 9_000}).status_code == 200
 
 
+def test_responses_on_a_kept_connection_are_not_delayed(on_each_server: RunningHub) -> None:
+    """With Nagle's algorithm each waits at least 40 ms for an acknowledgement, so even the fastest one is slow."""
+    took = []
+    with on_each_server.client() as client:
+        for _ in range(30):
+            started = time.monotonic()
+            assert client.get("/healthz").status_code == 200
+            took.append(time.monotonic() - started)
+    assert min(took[1:]) < 0.03
+
+
 def test_announced_body_over_the_limit_is_rejected_unread(on_each_server: RunningHub) -> None:
     head = b"POST /api/test/echo HTTP/1.1\r\nHost: hub\r\nContent-Length: 99999999999\r\n"
     answer = raw_request(on_each_server.address, head + b"Content-Type: application/x-www-form-urlencoded\r\n\r\n")

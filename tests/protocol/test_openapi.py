@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
+import requests
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
@@ -63,15 +64,16 @@ def test_answers_match_the_document(server: str, examples: int, sqlite_template:
         kept = schema.exclude(path_regex="/test(?!/(write|names|who|part))|^/(api/)?(datasets|spaces)/")
         operations = [result.ok() for result in kept.get_all_operations()]
         assert len(operations) >= 8
-        for operation in operations:
-            fuzzed(operation, examples)
+        with requests.Session() as session:
+            for operation in operations:
+                fuzzed(operation, examples, session)
 
 
-def fuzzed(operation: Any, examples: int) -> None:
+def fuzzed(operation: Any, examples: int, session: requests.Session) -> None:
     @given(case=operation.as_strategy())
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     def examine(case: schemathesis.Case) -> None:
-        response = case.call()
+        response = case.call(session=session)
         assert response.status_code < 500, response.text
         # A well-formed but unknown code, token or client is 400 by RFC 6749, which a schema cannot express.
         judged_by_rfc = operation.path in ("/oauth/token", "/oauth/revoke", "/oauth/introspect", "/oauth/device")

@@ -8,6 +8,7 @@ from typing import Any
 import asyncpg
 import httpx
 import pytest
+import requests
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
@@ -221,17 +222,18 @@ def test_answers_to_a_token_match_the_document(hub: RunningHub) -> None:
     operations = [result.ok() for result in document.include(path_regex="^/api/settings/").get_all_operations()]
     assert len(operations) >= 8
     seen = set()
-    for operation in operations:
+    with requests.Session() as session:
+        for operation in operations:
 
-        @given(case=operation.as_strategy())
-        @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
-        def examine(case: schemathesis.Case) -> None:
-            response = case.call(headers=headers)
-            seen.add(response.status_code)
-            # JSON Schema cannot say that a cursor must be the hub's, or that a name must not be blank.
-            case.validate_response(response, headers=headers, excluded_checks=[positive_data_acceptance])
+            @given(case=operation.as_strategy())
+            @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+            def examine(case: schemathesis.Case) -> None:
+                response = case.call(session=session, headers=headers)
+                seen.add(response.status_code)
+                # JSON Schema cannot say that a cursor must be the hub's, or that a name must not be blank.
+                case.validate_response(response, headers=headers, excluded_checks=[positive_data_acceptance])
 
-        examine()
+            examine()
     assert {200, 403, 404} <= seen
     assert max(seen) < 500
 

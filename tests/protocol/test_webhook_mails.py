@@ -48,11 +48,11 @@ def test_one_mail_is_sent_half_way_and_one_at_the_suspension(hub: RunningHub, re
         create_webhook(writer, f"{receiver.url}?q='%0d%0aBcc:%20eve@example.org", "user:bob")
         body = {"url": receiver.url, "watched": [{"type": "user", "name": "bob"}]}
         of_acme = admin.post("/api/organizations/acme/settings/webhooks", json=body).json()["webhook"]
-        for number in range(62):
+        for number in range(21):
             # Two at a time, so that two failures are at each threshold.
             for letter in "ab":
                 create_repo(writer, f"r{number}{letter}")
-            pass_time(hub, 2 * HOUR)
+            pass_time(hub, 6 * HOUR)
         for name, link in (
             ("ada", f"{hub.url}/organizations/acme/settings/webhooks/{of_acme['id']}"),
             ("bob", f"{hub.url}/settings/webhooks/"),

@@ -16,6 +16,7 @@ from tests.bed.stepwise_delivery import stepwise
 from tests.bed.webhooks import LOGS, Receiver, create_webhook, logs, run_receiver, settle, within
 
 from hubgate.server.accounts.model import User
+from hubgate.server.webhooks.model import BREAKER_OPENS_AFTER
 from hubgate.server.webhooks.retention.deletion import Retention
 
 
@@ -223,7 +224,7 @@ def test_days_without_an_attempt_do_not_count_as_failure(
     create_repo(ada, "tiny")
     settle(hub)
     while logs(ada, webhook)[0]["state"] != "failed":
-        hub.clock.advance(3600)
+        hub.clock.advance(2 * 3600)
         settle(hub)
     hub.clock.advance(10 * 86_400)
     shown = browser.get(f"/settings/webhooks/{webhook['id']}").text
@@ -427,14 +428,14 @@ def test_new_url_starts_without_failures(hub: RunningHub, receiver: Receiver, ad
     with run_receiver() as old:
         old.status = 500
         webhook = create_webhook(ada, old.url, "user:ada")
-        for number in range(12):
+        for number in range(BREAKER_OPENS_AFTER):
             create_repo(ada, f"tiny{number}")
-        assert settle(hub) == 12
+        assert settle(hub) == BREAKER_OPENS_AFTER
     hub.clock.advance(6)
     assert settle(hub) == 0, "the breaker is open"
     path = f"/api/settings/webhooks/{webhook['id']}"
     assert ada.post(path, json={"domains": ["repo"]}).status_code == 200
     assert settle(hub) == 0
     assert ada.post(path, json={"url": receiver.url}).status_code == 200
-    assert settle(hub) == 12
+    assert settle(hub) == BREAKER_OPENS_AFTER
     assert {log["state"] for log in logs(ada, webhook)} == {"delivered"}

@@ -8,7 +8,7 @@ and the caller has permission for the declared action. Public routes use `public
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Generic, NamedTuple, TypeVar, final
 
 import msgspec
@@ -102,19 +102,10 @@ class Endpoint:
         self._handler: Handler[Any] = handler
         # No resource to find and no permission to check.
         self._is_open = action.rule.credential is RequiredCredential.NONE and locator is THE_HUB
+        _require_matching_kinds(self.actions, locator.on)
         # Anonymous callers are rejected without a lookup and without reading the body, except on repos and collections:
         # these may be public or hidden.
-        self._asks_to_sign_in = all(
-            declared.rule.credential is not RequiredCredential.NONE
-            and set(declared.rule.on) <= {Account, Organization, Hub}
-            for declared in self.actions
-        )
-        for declared in self.actions:
-            if not set(declared.rule.on) & set(locator.on):
-                raise TypeError(f"{declared.rule.name} does not apply to the resources that this locator finds.")
-        covered = {kind for declared in self.actions for kind in declared.rule.on}
-        if uncovered := set(locator.on) - covered:
-            raise TypeError(f"{action.rule.name} does not apply to {', '.join(kind.__name__ for kind in uncovered)}.")
+        self._asks_to_sign_in = _need_sign_in(self.actions)
 
     async def __call__(self, request: HubRequest) -> ASGIApp:
         if self._is_open:
@@ -144,6 +135,27 @@ class Endpoint:
         if action not in self.actions:
             raise TypeError(f"This endpoint does not declare {action.rule.name}.")
         return action
+
+
+# Cached: hundreds of endpoints have few combinations of actions.
+@cache
+def _need_sign_in(actions: tuple[Action, ...]) -> bool:
+    return all(
+        declared.rule.credential is not RequiredCredential.NONE
+        and set(declared.rule.on) <= {Account, Organization, Hub}
+        for declared in actions
+    )
+
+
+@cache
+def _require_matching_kinds(actions: tuple[Action, ...], found: tuple[type, ...]) -> None:
+    """Require that each action applies to a kind of resource that the locator finds, and each kind to an action."""
+    for declared in actions:
+        if not set(declared.rule.on) & set(found):
+            raise TypeError(f"{declared.rule.name} does not apply to the resources that this locator finds.")
+    covered = {kind for declared in actions for kind in declared.rule.on}
+    if uncovered := set(found) - covered:
+        raise TypeError(f"{actions[0].rule.name} does not apply to {', '.join(kind.__name__ for kind in uncovered)}.")
 
 
 def enforce_further_checks(identity: Identity, target: Target[Any]) -> None:

@@ -6,7 +6,8 @@ parameter; `{name}.git` matches a segment by its suffix, `{name:path}` the rest.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from functools import cache
+from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
 from hubgate.server.edge.routes import PARAMETER, Route
@@ -68,16 +69,18 @@ class RouteTable:
         self._root, self._fallback = _Node(), _Node()
         # Routes without parameters by path and method, as the walk would find them.
         self._fixed: dict[tuple[bytes, str], RouteMatch] = {}
+        fixed = []
         for route in self.routes:
             node = self._node_for(route)
             if route.method in node.routes:
                 raise ValueError(f"{route.method} {route.path} is in the table twice")
             node.routes[route.method] = route
-        for route in self.routes:
             if "{" not in route.path:
-                methods = (route.method, "HEAD") if route.method == "GET" else (route.method,)
-                at, by_method = route.path.encode(), self._node_for(route).routes
-                self._fixed |= {(at, method): RouteMatch.for_method(method, by_method, []) for method in methods}
+                fixed.append((route, node))
+        for route, node in fixed:
+            methods = (route.method, "HEAD") if route.method == "GET" else (route.method,)
+            at, by_method = route.path.encode(), node.routes
+            self._fixed |= {(at, method): RouteMatch.for_method(method, by_method, []) for method in methods}
 
     def find(self, method: str, raw_path: bytes) -> RouteMatch | None:
         if fixed := self._fixed.get((raw_path, method)):
@@ -89,23 +92,36 @@ class RouteTable:
         return _find(self._root, method, segments) or _find(self._fallback, method, segments)
 
     def _node_for(self, route: Route) -> _Node:
-        node, path = self._fallback if route.is_fallback else self._root, route.path
-        segments = path.split("/")[1:]
-        for position, segment in enumerate(segments, 1):
-            if "{" not in segment and "}" not in segment:
-                node = _child(node.fixed, segment)
-                continue
-            parameter = PARAMETER.match(segment)
-            if parameter is None:
-                raise ValueError(f"{path}: {segment} is neither fixed nor one parameter")
-            if parameter.group(2):
-                if position < len(segments) or parameter.group(3):
-                    raise ValueError(f"{path}: {segment} matches the rest of the path, so nothing may follow")
+        node = self._fallback if route.is_fallback else self._root
+        for kind, name in _steps(route.path):
+            if kind == "fixed":
+                node = _child(node.fixed, name)
+            elif kind == "suffix":
+                node = _child(node.suffixes, name)
+            else:
                 node.rest = node.rest or _Node()
                 node = node.rest
-            else:
-                node = _child(node.suffixes, parameter.group(3))
         return node
+
+
+@cache
+def _steps(path: str) -> tuple[tuple[Literal["fixed", "suffix", "rest"], str], ...]:
+    """What each segment of a route's path matches, with its text or the suffix after its parameter."""
+    segments, steps = path.split("/")[1:], list[tuple[Literal["fixed", "suffix", "rest"], str]]()
+    for position, segment in enumerate(segments, 1):
+        if "{" not in segment and "}" not in segment:
+            steps.append(("fixed", segment))
+            continue
+        parameter = PARAMETER.match(segment)
+        if parameter is None:
+            raise ValueError(f"{path}: {segment} is neither fixed nor one parameter")
+        if not parameter.group(2):
+            steps.append(("suffix", parameter.group(3)))
+            continue
+        if position < len(segments) or parameter.group(3):
+            raise ValueError(f"{path}: {segment} matches the rest of the path, so nothing may follow")
+        steps.append(("rest", ""))
+    return tuple(steps)
 
 
 def _child(children: dict[str, _Node], name: str) -> _Node:

@@ -241,6 +241,8 @@ def bind(host: str, port: int) -> socket.socket:
     host = host.strip("[]")
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Inherited by connections. uvicorn sends the body after the head, and it would wait for the client's ACK.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listener.bind((host, port))
         listener.listen(BACKLOG)
     except (OSError, UnicodeError) as error:

@@ -21,7 +21,7 @@ from hubgate.server.storage.signals import Signal
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import windows_store
 from hubgate.server.webhooks.delivering.dispatch import Dispatch
-from hubgate.server.webhooks.delivering.queue import FEWEST_PER_HOST, MAX_PER_HOST
+from hubgate.server.webhooks.delivering.queue import FEWEST_PER_HOST, FRESH_SECONDS, MAX_PER_HOST
 from hubgate.server.webhooks.delivering.recording import Batch, record
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Window
 from hubgate.server.webhooks.requests.request import WebhookSettings
@@ -58,6 +58,8 @@ class Deliverer:
     _unchecked: asyncio.Event = field(default_factory=asyncio.Event)
     _look_now: asyncio.Event = field(default_factory=asyncio.Event)
     _beat_now: asyncio.Event = field(default_factory=asyncio.Event)
+    # Fewer while checks take too long to be of use.
+    _checked_at_once: int = CHECKED_AT_ONCE
     # Results could not be stored: nothing is sent.
     _in_trouble: bool = False
     _has_wakes: bool = False
@@ -211,7 +213,7 @@ class Deliverer:
     async def check_some(self) -> bool:
         """Check the next deliveries and start them; False if there are none."""
         dispatch, moment = self.dispatch, time.monotonic()
-        items = dispatch.queue.to_check(CHECKED_AT_ONCE, self.webhooks.clock(), moment)
+        items = dispatch.queue.to_check(self._checked_at_once, self.webhooks.clock(), moment)
         if not items:
             return False
         try:
@@ -219,8 +221,15 @@ class Deliverer:
         except BaseException:
             dispatch.queue.checked(items, self.webhooks.clock())
             raise
-        dispatch.apply_check(items, rows, moment)
+        dispatch.apply_check(items, rows, self._valid_since(moment, len(items)))
         return True
+
+    def _valid_since(self, began: float, count: int) -> float:
+        """When a check began, unless the database is so slow that nothing could ever start."""
+        ended = time.monotonic()
+        is_slow = ended - began > FRESH_SECONDS / 2
+        self._checked_at_once = max(count // 2, 1) if is_slow else min(2 * self._checked_at_once, CHECKED_AT_ONCE)
+        return ended if is_slow and count == 1 else began
 
     async def _store(self) -> None:
         while True:

@@ -89,10 +89,10 @@ class Dispatch:
 
     def hand_over(self, items: Iterable[Item], settings: Mapping[str, WebhookSettings]) -> None:
         """Queue deliveries that were just stored. Those that have been checked need the settings of their webhooks."""
-        now = self.webhooks.clock()
-        for webhook_id in self.queue.hand_over(items, now):
-            if webhook_id in settings:
-                self._apply_settings(self.queue.webhooks[webhook_id], settings[webhook_id])
+        self.queue.hand_over(items, self.webhooks.clock())
+        for webhook_id, of_webhook in settings.items():
+            if queue := self.queue.webhooks.get(webhook_id):
+                self._apply_settings(queue, of_webhook)
         self.pump()
 
     def _apply_settings(self, queue: WebhookQueue, settings: WebhookSettings) -> None:

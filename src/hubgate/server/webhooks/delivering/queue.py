@@ -50,9 +50,8 @@ class Queue:
     _timer_at: dict[str, int] = field(default_factory=dict)
     _looked_at: int = 0
 
-    def hand_over(self, items: Iterable[Item], now: int) -> set[str]:
-        """Add deliveries that were just stored, in the order of their lanes. Returns the webhooks that have some."""
-        changed = set()
+    def hand_over(self, items: Iterable[Item], now: int) -> None:
+        """Add deliveries that were just stored, in the order of their lanes."""
         for item in items:
             if item.webhook_id in self.unloaded:
                 self.read_again(item.webhook_id)
@@ -66,11 +65,8 @@ class Queue:
                     continue
                 queue = self._new_queue(item.webhook_id)
             queue.add_to_lane(item)
-            if item.checked_at:
-                queue.unused_checks += 1
+            queue.unused_checks += item.checked_at > 0
             self.place(queue, now)
-            changed.add(item.webhook_id)
-        return changed & self.webhooks.keys()
 
     def read_again(self, webhook_id: str) -> None:
         self.unloaded.pop(webhook_id, None)
@@ -138,7 +134,7 @@ class Queue:
             queue = self._to_check.popleft()
             upcoming = dict.fromkeys(itertools.islice(queue.upcoming(now), 2 * CHECKED_AHEAD))
             stale = [item for item in upcoming if item.checked_at + FRESH_SECONDS / 2 < moment]
-            found += stale[:CHECKED_AHEAD]
+            found += stale[: min(CHECKED_AHEAD, limit - len(found))]
             if not stale:
                 queue.is_checking = False
                 self.place(queue, now)

@@ -58,10 +58,6 @@ class _Chunk(msgspec.Struct, frozen=True):
     def is_loop(self) -> bool:
         return self.event.depth >= MAX_DEPTH
 
-    @property
-    def is_end_of_move(self) -> bool:
-        return self.cursor is None and _is_move(self.event)
-
 
 class _Step(msgspec.Struct, frozen=True):
     # The repo after which the next step begins, and how many events it reads.
@@ -118,16 +114,17 @@ class FanOut:
         await store.advance(tx, [(chunk.event, chunk.cursor) for chunk in chunks], now)
         items, settings = await self._add(tx, chunks, owned, now, moment)
         # After a move has been fanned out, watches of the repo's old name end.
-        await watches.end_for_repos(tx, {chunk.event.repo_id for chunk in chunks if chunk.is_end_of_move})
+        await watches.end_for_repos(
+            tx, {chunk.event.repo_id for chunk in chunks if chunk.cursor is None and chunk.event.is_move}
+        )
         next_limit = max(limit // 2, 1) if len(chunks) < len(events) else min(limit * 2, MAX_EVENTS)
         return _Step(chunks[-1].event.repo_id if chunks else "", next_limit, items, settings)
 
     async def _add(
         self, tx: Tx, chunks: list[_Chunk], owned: frozenset[int], now: int, moment: float
     ) -> tuple[list[Item], dict[str, WebhookSettings]]:
-        """Add one delivery for each webhook of each chunk. Returns those to send whose shards this process owns.
-
-        State and permission have been read since the monotonic time `moment`: these deliveries need no other check.
+        """Add one delivery for each webhook of each chunk. Returns those to send whose shards this process owns, as
+        checked at the monotonic time `moment`: state and permission have been read since then.
         """
         counts: dict[str, Counts] = defaultdict(Counts)
         recipients = [(chunk, webhook_id) for chunk in chunks for webhook_id in chunk.webhook_ids]
@@ -227,7 +224,7 @@ async def _bind_watches(tx: Tx, events: list[UnfannedEvent], bodies: dict[str, _
         if event.repo_id not in ended:
             selected[event.id] = event
             started.add(event.repo_id)
-            if _is_move(event):
+            if event.is_move:
                 ended.add(event.repo_id)
     for repo in named:
         if repo.event_id in binding and repo.event_id in selected:
@@ -257,7 +254,3 @@ async def _next_chunks(tx: Tx, events: list[UnfannedEvent], bodies: dict[str, _B
         if room <= 0:
             break
     return chunks
-
-
-def _is_move(event: UnfannedEvent) -> bool:
-    return (event.scope, event.action) == ("repo", "move")

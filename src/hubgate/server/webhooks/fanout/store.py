@@ -41,6 +41,10 @@ class UnfannedEvent(Struct, frozen=True):
     def domain(self) -> str:
         return "discussion" if self.scope.startswith("discussion") else "repo"
 
+    @property
+    def is_move(self) -> bool:
+        return (self.scope, self.action) == ("repo", "move")
+
 
 _EVENT = ", ".join(f"e.{field.name}" for field in fields(UnfannedEvent) if not field.name.endswith("_now"))
 
