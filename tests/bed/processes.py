@@ -2,7 +2,9 @@
 
 import contextlib
 import os
+import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -126,6 +128,14 @@ def read_terminal(terminal: int) -> bytes:
             output += piece
     os.close(terminal)
     return output
+
+
+def free_port() -> int:
+    """A port that the system assigns to no other socket while a killed hub is down."""
+    for port in random.sample(range(20_000, 30_000), 100):
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError("no port is free")
 
 
 def children_of(pid: int) -> list[int]:

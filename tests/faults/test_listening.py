@@ -1,15 +1,13 @@
 """`hubgate webhooks listen` forwards every event once and in order, across freezes and kills."""
 
 import contextlib
-import random
-import socket
 from collections import defaultdict
 from collections.abc import Iterator
 
 import httpx
 import pytest
 from tests.bed.listeners import ListenProcess, listening
-from tests.bed.processes import HubProcess, until
+from tests.bed.processes import HubProcess, free_port, until
 from tests.bed.webhooks import Receiver, run_receiver
 from tests.faults.conftest import Store
 from tests.faults.scenario import REPOS, ChangeLoad, Scenario, create_scenario
@@ -48,14 +46,6 @@ def pulled_ids(client: httpx.Client) -> list[str]:
     while events := client.get(f"{PATH}/{webhook['id']}/events", params={"after": len(ids)}).json()["events"]:
         ids += [event["id"] for event in events]
     return ids
-
-
-def free_port() -> int:
-    """A port that the system does not assign to other sockets while the hub is down, such as the listener's own."""
-    for port in random.sample(range(20_000, 30_000), 100):
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
-    raise AssertionError("no port is free")
 
 
 def check(receiver: Receiver, ids: list[str]) -> None:

@@ -135,13 +135,13 @@ def test_owner_frozen_at_the_worst_moments(
         until(lambda: is_stopped(frozen.pid))
         scenario.frozen[frozen.pid] = since
         with scenario.delivering():
-            scenario.until_settled(40)
+            scenario.until_settled()
             recorded = scenario.rows(RECORDED)
             scenario.resume(frozen)
             scenario.until_shared(2)
             assert scenario.rows(RECORDED) == recorded
             acknowledged += scenario.change_all(ada, "ada/one", "ada/two", times=3)
-            scenario.until_settled(40)
+            scenario.until_settled()
     scenario.check(acknowledged)
 
 
@@ -285,7 +285,7 @@ def coming_and_going(scenario: Scenario, number: int, chance: random.Random) -> 
         yield
         if number % 10 == 9:
             scenario.freeze(process)
-            # PostgreSQL ends the transactions of a frozen process after fifteen seconds, one after the other.
+            # PostgreSQL ends the transactions of a frozen process after ten seconds, one after the other.
             scenario.until_shared(1, 60)
             scenario.resume(process)
             scenario.until_shared(2)

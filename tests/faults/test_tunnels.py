@@ -2,13 +2,12 @@
 
 import contextlib
 import time
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from tests.bed.blocking import run_blocking
 from tests.bed.engines import settings_for
-from tests.bed.processes import HubProcess, hub_process, until
+from tests.bed.processes import HubProcess, free_port, hub_process, until
 from tests.bed.receiver_library import SECRET
 from tests.bed.repos import create_commit, create_repo
 from tests.bed.tunnels import SharedReceiver, share_receiver
@@ -90,13 +89,13 @@ def test_link_survives_kills_of_the_hub(store: Store, monkeypatch: pytest.Monkey
     token = token_of_ada(store)
     sent: list[str] = []
     with contextlib.ExitStack() as sharing:
-        with hub_process(store.folder, *store.flags, *WORKERS) as first, client_of(first, token) as ada:
+        port = free_port()
+        with hub_process(store.folder, *store.flags, *WORKERS, port=port) as first, client_of(first, token) as ada:
             shared = sharing.enter_context(share_receiver(monkeypatch, first.url, token))
             create_repo(ada, "corpus")
             create_webhook(ada, f"{shared.link}webhooks/train", "user:ada", secret=SECRET)
             sent.append(create_commit(ada, "ada/corpus", {"a.txt": b"first"}))
             first.kill_all()
-        port = urlsplit(first.url).port or 0
         for number in range(fault_count):
             with hub_process(store.folder, *store.flags, *WORKERS, port=port) as hub, client_of(hub, token) as ada:
                 sent.append(create_commit(ada, "ada/corpus", {"a.txt": b"%d" % number}))

@@ -135,7 +135,15 @@ def test_head_does_not_generate_the_whole_body(on_each_server: RunningHub) -> No
 
 def test_upgrade_request_is_an_ordinary_request(on_each_server: RunningHub) -> None:
     with on_each_server.client() as client:
-        upgrade = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
-        response = client.get("/healthz", headers={**upgrade, "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ=="})
+        upgrade = {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-settings": "AAMAAABkAAQAAP__"}
+        response = client.get("/healthz", headers=upgrade)
     assert response.status_code == 200
+    assert response.headers["x-request-id"]
+
+
+def test_websocket_is_rejected_by_other_routes(on_each_server: RunningHub) -> None:
+    with on_each_server.client() as client:
+        upgrade = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
+        response = client.get("/api/whoami-v2", headers={**upgrade, "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ=="})
+    assert (response.status_code, response.json()["error"]) == (400, "This address does not accept a WebSocket.")
     assert response.headers["x-request-id"]

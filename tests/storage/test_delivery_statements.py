@@ -7,17 +7,16 @@ from tests.bed.engines import Engine, opened_database
 
 from hubgate.server.storage.database import Database, Tx
 
-READING = "delivering.windows_store "
 # The partial index of each statement that reads deliveries into memory.
 INDEXES = {
-    "_REPLAYS": "ix_deliveries_replays",
-    "_RETRIES": "ix_deliveries_retries",
-    "_BLOCKERS": "ix_deliveries_retries",
-    "_REPOS": "ix_deliveries_untried",
-    "_LANE": "ix_deliveries_untried",
-    "WITH_WORK[0]": "ix_deliveries_untried",
-    "WITH_WORK[1]": "ix_deliveries_replays",
-    "WITH_WORK[2]": "ix_deliveries_retries",
+    "delivering.windows_store _REPLAYS": "ix_deliveries_replays",
+    "delivering.windows_store _RETRIES": "ix_deliveries_retries",
+    "delivering.windows_store _BLOCKERS": "ix_deliveries_retries",
+    "delivering.windows_store _REPOS": "ix_deliveries_untried",
+    "delivering.windows_store _LANE": "ix_deliveries_untried",
+    "shards.work_store WITH_WORK[0]": "ix_deliveries_untried",
+    "shards.work_store WITH_WORK[1]": "ix_deliveries_replays",
+    "shards.work_store WITH_WORK[2]": "ix_deliveries_retries",
 }
 WEBHOOKS, DELIVERIES = 20, 8000
 
@@ -101,6 +100,6 @@ async def test_windows_are_read_with_their_partial_indexes(engine: Engine) -> No
     """Two indexes have the same columns for different rows: with the wrong one a read would see all."""
     found = await plans(engine)
     for name, index in INDEXES.items():
-        plan = found[f"{READING}{name}"]
+        plan = found[name]
         used = {word for word in plan.replace("(", " ").split() if word.startswith(("ix_deliveries", "uq_deliveries"))}
         assert used == {index}, f"{name}\n{plan}"

@@ -37,6 +37,8 @@ CONNECTIONS = 12
 LONG_READS_PER_CALLER = 2
 CONNECT_SECONDS = 3.0
 STATEMENT_SECONDS = 15.0
+# Less than a statement may wait for a lock that such a transaction holds.
+IDLE_SECONDS = 10.0
 QUEUE_SECONDS = 5.0
 ATTEMPTS = 3
 # The background process reads and writes by key. Without statistics, in the first minute of a new or fast growing
@@ -182,7 +184,7 @@ class PostgresDatabase:
                         **self._planning,
                         # A unit awaits nothing but its statements: a client that is idle in a transaction was frozen or
                         # disconnected, and must not block others with its locks.
-                        "idle_in_transaction_session_timeout": str(int(STATEMENT_SECONDS * 1000)),
+                        "idle_in_transaction_session_timeout": str(int(IDLE_SECONDS * 1000)),
                     },
                 )
             except asyncpg.TooManyConnectionsError as error:
