@@ -44,7 +44,7 @@ def routes(webhooks: Webhooks, guard: Guard, check_seconds: float) -> list[Route
 
     def opened_by(caller: Caller) -> str | None:
         grant = grant_of(webhooks, caller.identity)
-        return grant and f"{grant.kind} {grant.client_id}"
+        return None if grant is None else f"{grant.kind} {grant.client_id}"
 
     async def find(request: HubRequest, caller: Caller) -> Tunnel:
         return await tunnels.find_of_user(caller.user.id, opened_by(caller), request.param("id"))
