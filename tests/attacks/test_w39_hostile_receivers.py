@@ -3,15 +3,17 @@
 import logging
 import socket as sockets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import httpx
 import pytest
-from tests.bed.people import api, create_token, create_user
+from tests.bed.people import api, browser_of, create_token, create_user
 from tests.bed.processes import until
 from tests.bed.running_hub import RunningHub
 from tests.protocol.test_tunnels import Posting, answer, close_code, open_tunnel, read_request, socket_to
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
 
 from hubgate.server.webhooks.tunnels import sockets as tunnel_sockets
 
@@ -161,3 +163,34 @@ def test_w39_new_connections_survive_the_traffic_of_others(hub: RunningHub, toke
         posting = Posting(f"{tunnel['url']}webhooks/x", content=b"{}")
         answer(socket, read_request(socket)[0]["id"], 200, b'"here"')
         assert posting.answer().json() == "here"
+
+
+@pytest.mark.one_engine
+def test_w39_websockets_to_other_addresses_are_refused(hub: RunningHub, tunnel: dict[str, Any], token: str) -> None:
+    with browser_of(hub, create_user(hub, "bob")) as browser:
+        cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+    paths = ["/", "/login", "/ada", "/ada/x/resolve/main/y", "/api/whoami-v2", "/v1/models", "/nothing/here/at/all"]
+    paths += [f"/tunnel/{tunnel['id']}/webhooks/x", "/ada/x.git/info/refs", "/oauth/token", "/%00", "/api/tunnels"]
+    for path in paths:
+        for headers in ({"Cookie": cookie, "Origin": "https://evil.example"}, {"Authorization": f"Bearer {token}"}):
+            with pytest.raises(InvalidStatus) as refused:
+                connect(f"ws{hub.url.removeprefix('http')}{path}", additional_headers=headers, proxy=None)
+            assert refused.value.response.status_code in (400, 404, 405), path
+    with pytest.raises(InvalidStatus) as refused:
+        # A page of another site: browsers send the cookie, which is not a credential here.
+        connect(
+            f"ws{hub.url.removeprefix('http')}/api/tunnels/{tunnel['id']}",
+            additional_headers={"Cookie": cookie, "Origin": "https://evil.example"},
+            proxy=None,
+        )
+    assert refused.value.response.status_code == 401
+
+
+@pytest.mark.one_engine
+def test_w39_huge_message_ends_the_connection(hub: RunningHub, token: str, tunnel: dict[str, Any]) -> None:
+    for size in (1024 * 1024, 20 * 1024 * 1024):
+        with socket_to(hub, tunnel["id"], token) as socket:
+            with suppress(ConnectionClosed):
+                socket.send(b"x" * size)
+            # The server itself refuses the second one, without a code of ours.
+            assert close_code(socket) in ((4400,) if size < 2 * 1024 * 1024 else (None, 1005, 1009))

@@ -47,7 +47,7 @@ class Tunnels:
 
         async def unit(tx: Tx) -> None:
             await lock_account_and_credentials(tx, user_id, actor.credentials_version)
-            await store.remove_oldest(tx, user_id, opened_by, MAX_PER_USER - 1)
+            await store.remove_oldest(tx, user_id, MAX_PER_USER - 1, of_apps=opened_by is not None)
             await store.add(tx, tunnel)
 
         await self._db.write(unit)

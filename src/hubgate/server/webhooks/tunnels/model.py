@@ -13,7 +13,7 @@ from msgspec import Struct
 from hubgate.server.clock import HOUR, MINUTE, SECOND
 
 LIFETIME = 72 * HOUR
-# The oldest link of a user is removed when another would exceed this number.
+# The oldest link of a user is removed when another would exceed this number. The user's apps together have as many.
 MAX_PER_USER = 10
 # Requests of one tunnel that have no answer yet.
 MAX_WAITING = 32

@@ -26,15 +26,15 @@ async def remove(tx: Tx, tunnel_id: str) -> bool:
     return await tx.exec("DELETE FROM tunnels WHERE id = :id", {"id": tunnel_id}) == 1
 
 
-async def remove_oldest(tx: Tx, user_id: str, opened_by: str | None, beyond: int) -> None:
-    """Delete the oldest tunnels that the user, or an app of the user, opened, except for the `beyond` newest ones."""
+async def remove_oldest(tx: Tx, user_id: str, beyond: int, *, of_apps: bool) -> None:
+    """Delete the oldest tunnels that the user, or all apps of the user, opened, except for the `beyond` newest ones."""
     sql = """
     DELETE FROM tunnels WHERE id IN (
-        SELECT id FROM tunnels WHERE user_id = :user_id AND COALESCE(opened_by, '') = :opened_by
+        SELECT id FROM tunnels WHERE user_id = :user_id AND CASE WHEN opened_by IS NULL THEN 0 ELSE 1 END = :of_apps
         ORDER BY created_at DESC, id LIMIT 1000 OFFSET :beyond
     )
     """
-    await tx.exec(sql, {"user_id": user_id, "opened_by": opened_by or "", "beyond": beyond})
+    await tx.exec(sql, {"user_id": user_id, "of_apps": int(of_apps), "beyond": beyond})
 
 
 async def attach(tx: Tx, tunnel_id: str, process: str, now: int) -> bool:
