@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from playwright.sync_api import Browser
+from tests.bed.app_webhooks import AppWebhookScenario
 from tests.bed.engines import Engine, settings_for
 from tests.bed.people import api, browser_of, create_token, create_user
 from tests.bed.running_hub import RunningHub, run_hub
@@ -163,6 +164,27 @@ def test_w40_others_cannot_attach_to_a_link(hub: RunningHub) -> None:
             pass
         assert refused.value.response.status_code == 404
         assert ada.get(f"/api/tunnels/{tunnel_id}").status_code == 200
+
+
+def test_w40_apps_cannot_attach_to_links_that_they_did_not_open(hub: RunningHub) -> None:
+    """An app reads the addresses of the user's webhooks, but neither their deliveries nor their secrets (O74, W41)."""
+    stage = AppWebhookScenario(hub)
+    app_token = stage.grant("openid webhooks")
+    with api(hub, stage.token) as owner, api(hub, app_token) as app:
+        tunnel = owner.post("/api/tunnels").json()
+        create_webhook(owner, f"{tunnel['url']}webhooks/x", "user:ada")
+        assert tunnel["id"] in app.get("/api/settings/webhooks").text
+        with pytest.raises(InvalidStatus) as refused, socket_to(hub, tunnel["id"], app_token):
+            pass
+        assert refused.value.response.status_code == 404
+        for method in ("GET", "DELETE"):
+            assert app.request(method, f"/api/tunnels/{tunnel['id']}").status_code == 404
+        own = app.post("/api/tunnels").json()["id"]
+        with socket_to(hub, own, app_token):
+            assert app.get(f"/api/tunnels/{own}").status_code == 200
+        for _ in range(11):
+            assert app.post("/api/tunnels").status_code == 201
+        assert owner.get(f"/api/tunnels/{tunnel['id']}").status_code == 200, "an app removes only its own links"
 
 
 def test_w27_hub_is_reached_through_a_tunnel_link_only(hub: RunningHub) -> None:

@@ -312,6 +312,23 @@ def test_receiver_connects_again_after_the_connection_is_lost(
     assert len(shared.payloads) == 2
 
 
+def test_receiver_gets_unusual_requests_of_strangers(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Headers outside of ASCII, compressed answers on request, and an address that a client would normalize."""
+    token = create_token(hub, create_user(hub, "ada"))
+    with (
+        share_receiver(monkeypatch, hub.url, token) as shared,
+        httpx.Client(base_url=shared.link, timeout=10) as anyone,
+    ):
+        delivery = signed_delivery("repo.content.update", secret=SECRET)
+        odd = {**delivery.headers, "X-Name": "\u00e9\u00ff", "Accept-Encoding": "gzip"}
+        headers = [(name.encode(), value.encode("latin-1")) for name, value in odd.items()]
+        accepted = anyone.post("webhooks/raw?q=%22%C3%A9[]", headers=headers, content=delivery.body)
+        assert accepted.status_code == 200
+        ((received, body),) = shared.requests
+        assert body == delivery.body
+        assert {name.lower(): value for name, value in received.items()}["x-name"] == "\u00e9\u00ff"
+
+
 def test_links_with_a_host_of_their_own_serve_nothing_else(engine: Engine, tmp_path: Path) -> None:
     settings = settings_for(engine.fresh_url(), tmp_path, tunnel_host="tunnels.example.org")
     with run_hub(settings) as own, api(own, token := create_token(own, create_user(own, "ada"))) as ada:

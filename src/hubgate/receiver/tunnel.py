@@ -13,6 +13,7 @@ import random
 import threading
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from hubgate.client.credentials import open_session
 from hubgate.client.errors import Forbidden, HubgateError, NotFound, NotSignedIn
@@ -155,7 +156,8 @@ class Tunnel:
         head = json.loads(line)
         try:
             answer, content = await self._post(client, head, body)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            # The last two are about the request, which anyone with the link can send.
             logger.warning("A webhook could not be forwarded to the receiver: %s", error)
             answer, content = {"status": 502}, b'{"error":"The receiver does not respond."}'
         with contextlib.suppress(ConnectionClosed):
@@ -165,9 +167,13 @@ class Tunnel:
         self, client: "httpx.AsyncClient", head: dict[str, Any], body: bytes
     ) -> tuple[dict[str, Any], bytes]:
         path: str = head["path"]
-        if not path.startswith("/webhooks/"):
+        # The HTTP client would resolve dots, and send the request to another path.
+        if not path.startswith("/webhooks/") or {".", ".."} & set(unquote(path.partition("?")[0]).split("/")):
             return {"status": 404}, b'{"error":"Only /webhooks/ is forwarded."}'
-        headers = [(name, value) for name, value in head["headers"]]
+        # As bytes: values may be outside of ASCII. The answer is passed on as it is, so it must not be compressed.
+        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in head["headers"]]
+        headers = [pair for pair in headers if pair[0].lower() != b"accept-encoding"]
+        headers.append((b"accept-encoding", b"identity"))
         content = bytearray()
         async with client.stream("POST", self._receiver_url + path, headers=headers, content=body) as response:
             async for piece in response.aiter_raw():

@@ -83,7 +83,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *device_endpoint.routes(hub.oauth),
         *webhooks.routes(hub.webhooks, hub.accounts),
         *webhook_replays.routes(hub.webhooks, hub.accounts),
-        *tunnels.routes(hub.tunnels, guard, hub.limits.permission_check_seconds),
+        *tunnels.routes(hub.webhooks, guard, hub.limits.permission_check_seconds),
         *webhook_events.routes(hub.webhooks, hub.accounts, guard, hub.live_streams),
         *webhook_matching.routes(hub.webhooks, hub.accounts),
         *event_schemas.routes(settings.base_url),

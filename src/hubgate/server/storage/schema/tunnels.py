@@ -13,6 +13,8 @@ tunnels = Table(
     # Random: anyone with the id can send requests to the receiver.
     Column("id", Text, primary_key=True),
     owner("users", "user_id"),
+    # The app that opened it, and how it acts for the user; null for the user.
+    Column("opened_by", Text),
     # The process with the WebSocket of the receiver; null before the receiver has connected.
     Column("process", Text),
     Column("created_at", BigInteger, nullable=False),

@@ -1,5 +1,6 @@
 """`/api/tunnels`: temporary links to the caller's receivers. A WebSocket to a link's address carries its requests."""
 
+import asyncio
 import contextlib
 
 from msgspec import Struct
@@ -18,11 +19,14 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.api.answers import NO_TOKEN
+from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.permissions.grants import grant_of
 from hubgate.server.webhooks.tunnels.context import Tunnels
 from hubgate.server.webhooks.tunnels.model import Tunnel
 from hubgate.server.webhooks.tunnels.sockets import REASONS
 
 PATH = "/api/tunnels"
+CLOSE_SECONDS = 2.0
 _ACTION = Action.ACCOUNT_WRITE_WEBHOOKS
 _REFUSALS = {**NO_TOKEN, 403: ("The token lacks the webhooks scope, or the operator has switched links off.", None)}
 _NOT_FOUND = {**_REFUSALS, 404: ("The link has expired, does not exist, or belongs to someone else.", None)}
@@ -35,19 +39,28 @@ class TunnelInfo(Struct, frozen=True, rename="camel"):
     expires_at: str
 
 
-def routes(tunnels: Tunnels, guard: Guard, check_seconds: float) -> list[Route]:
+def routes(webhooks: Webhooks, guard: Guard, check_seconds: float) -> list[Route]:
+    tunnels = webhooks.tunnels
+
+    def opened_by(caller: Caller) -> str | None:
+        grant = grant_of(webhooks, caller.identity)
+        return None if grant is None else f"{grant.kind} {grant.client_id}"
+
+    async def find(request: HubRequest, caller: Caller) -> Tunnel:
+        return await tunnels.find_of_user(caller.user.id, opened_by(caller), request.param("id"))
+
     def info(tunnel: Tunnel) -> TunnelInfo:
         return TunnelInfo(tunnel.id, tunnels.links.url_of(tunnel.id), iso(tunnel.created_at), iso(tunnel.expires_at))
 
     async def open_one(request: HubRequest, caller: Caller) -> ASGIApp:
-        return JsonResponse(info(await tunnels.open(actor_of(request), caller.user.id)), 201)
+        return JsonResponse(info(await tunnels.open(actor_of(request), caller.user.id, opened_by(caller))), 201)
 
     async def get_one(request: HubRequest, caller: Caller) -> ASGIApp:
-        tunnel = await tunnels.find_of_user(caller.user.id, request.param("id"))
+        tunnel = await find(request, caller)
         return _Connection(request, guard, tunnels, tunnel, info(tunnel), check_seconds)
 
     async def close_one(request: HubRequest, caller: Caller) -> ASGIApp:
-        await tunnels.remove(caller.user.id, request.param("id"))
+        await tunnels.remove(await find(request, caller))
         return Response(status_code=204)
 
     at_one = PATH + "/{id}"
@@ -109,15 +122,21 @@ class _Connection(Struct, frozen=True):
             return message.get("bytes") or (message.get("text") or "").encode()
 
         async def send_message(message: bytes) -> None:
-            # The client may have disconnected, which each server reports differently; then `receive` ends too.
-            with contextlib.suppress(Exception):
+            try:
                 await send({"type": "websocket.send", "bytes": message})
+            except TimeoutError:
+                raise
+            except Exception:  # noqa: S110
+                # The client may have disconnected, which each server reports differently; then `receive` ends too.
+                pass
 
         run = self.tunnels.sockets.run
         code = await run(self.tunnel, receive_message, send_message, self._is_still_allowed, self.check_seconds)
         if code:
+            # A client that reads nothing does not read this either.
             with contextlib.suppress(Exception):
-                await send({"type": "websocket.close", "code": code, "reason": REASONS[code]})
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await send({"type": "websocket.close", "code": code, "reason": REASONS[code]})
 
     async def _is_still_allowed(self) -> bool:
         """Whether the token still grants what it granted when the WebSocket was opened."""

@@ -38,15 +38,16 @@ class Tunnels:
         await self._forwarding.close()
         await self.sockets.close()
 
-    async def open(self, actor: Actor, user_id: str) -> Tunnel:
+    async def open(self, actor: Actor, user_id: str, opened_by: str | None) -> Tunnel:
+        """Open a tunnel for a user; `opened_by` is set if an app does."""
         self._require_on()
         await self._limiter.take(OPENED, user_id)
         now = self._clock()
-        tunnel = Tunnel(new_tunnel_id(), user_id, now, now + LIFETIME)
+        tunnel = Tunnel(new_tunnel_id(), user_id, opened_by, now, now + LIFETIME)
 
         async def unit(tx: Tx) -> None:
             await lock_account_and_credentials(tx, user_id, actor.credentials_version)
-            await store.remove_oldest(tx, user_id, MAX_PER_USER - 1)
+            await store.remove_oldest(tx, user_id, MAX_PER_USER - 1, of_apps=opened_by is not None)
             await store.add(tx, tunnel)
 
         await self._db.write(unit)
@@ -59,9 +60,12 @@ class Tunnels:
             raise NotFound(NO_LINK)
         return found
 
-    async def find_of_user(self, user_id: str, tunnel_id: str) -> Tunnel:
+    async def find_of_user(self, user_id: str, opened_by: str | None, tunnel_id: str) -> Tunnel:
+        """The tunnel of a user. An app has only those that it opened: others carry deliveries of private repos, and
+        the secrets of webhooks (attacks O74 and W41).
+        """
         found = await self.find(tunnel_id)
-        if found.user_id != user_id:
+        if found.user_id != user_id or opened_by not in (None, found.opened_by):
             raise NotFound(NO_LINK)
         return found
 
@@ -79,11 +83,11 @@ class Tunnels:
             raise NotFound(NO_LINK)
         return await self._forwarding.forward(tunnel_id, path, headers, body, seconds)
 
-    async def remove(self, user_id: str, tunnel_id: str) -> None:
+    async def remove(self, tunnel: Tunnel) -> None:
         async def unit(tx: Tx) -> bool:
             # For the process that has the WebSocket.
             tx.signal(Signal.TUNNEL_REQUESTS)
-            return await store.remove(tx, user_id, tunnel_id)
+            return await store.remove(tx, tunnel.id)
 
         if not await self._db.write(unit):
             raise NotFound(NO_LINK)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from hubgate.server.clock import HOUR, MINUTE, SECOND
 
 LIFETIME = 72 * HOUR
-# The oldest link of a user is removed when another would exceed this number.
+# The oldest link of a user is removed when another would exceed this number. The user's apps together have as many.
 MAX_PER_USER = 10
 # Requests of one tunnel that have no answer yet.
 MAX_WAITING = 32
@@ -46,6 +46,8 @@ T = TypeVar("T")
 class Tunnel(Struct, frozen=True):
     id: str
     user_id: str
+    # The app that opened it, and how it acts for the user; None for the user.
+    opened_by: str | None
     created_at: int
     expires_at: int
 
@@ -91,7 +93,7 @@ def unpack(message: bytes, shape: type[T]) -> tuple[T, bytes]:
     head, _, body = message.partition(b"\n")
     try:
         return msgspec.json.decode(head, type=shape), body
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadMessage("the head is not valid JSON of its shape") from error
 
 
@@ -102,10 +104,13 @@ def answer_from(message: bytes) -> tuple[str, Answer]:
     head, body = unpack(message, AnswerHead)
     if not 200 <= head.status <= 599 or len(body) > MAX_ANSWER:
         raise BadMessage("not an answer")
-    retry_after = head.retry_after
-    if retry_after is not None and not (retry_after.isascii() and retry_after.isprintable() and len(retry_after) < 64):
-        raise BadMessage("not a Retry-After")
-    return head.id, Answer(head.status, retry_after, body)
+    return head.id, Answer(head.status, _usable_retry_after(head.retry_after), body)
+
+
+def _usable_retry_after(given: str | None) -> str | None:
+    """The value of the header, or None: a receiver's header must not end the connection, nor inject another header."""
+    value = (given or "").strip()
+    return value if value.isascii() and value.isprintable() and 0 < len(value) < 64 else None
 
 
 def seconds_until(moment: int, now: int) -> float:

@@ -13,17 +13,23 @@ from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.signals import Signal
 from hubgate.server.webhooks.tunnels import store
 from hubgate.server.webhooks.tunnels.forwarding import answer_location, request_location
-from hubgate.server.webhooks.tunnels.model import SILENCE_SECONDS, Tunnel, answer_from
+from hubgate.server.webhooks.tunnels.model import ANSWER_SECONDS, MAX_WAITING, SILENCE_SECONDS, Tunnel, answer_from
 from hubgate.server.webhooks.tunnels.signalled_loop import SignalledLoop, log
 
 TAKEN_AT_ONCE = 64
+# A program that accepts nothing for this long is disconnected, and so is one that leaves this many requests unread:
+# they wait in memory, each with up to 1 MiB.
+STALL_SECONDS = ANSWER_SECONDS
+MAX_UNREAD = MAX_WAITING
+# Requests for which a connection remembers that they have no answer. Older ones have timed out.
+MAX_UNANSWERED = 4 * MAX_WAITING
 
 # Close codes, for the receiver's program: whether it may connect again.
 REPLACED, GONE, SILENT, NOT_ALLOWED, MALFORMED, UNAVAILABLE = 4000, 4404, 4408, 4401, 4400, 1013
 REASONS = {
     REPLACED: "Another program uses this link now.",
     GONE: "The link has expired or was closed.",
-    SILENT: "Nothing was received for a minute.",
+    SILENT: "Nothing was received for a minute, or requests were not read.",
     NOT_ALLOWED: "The token is no longer valid, or it lacks the webhooks scope.",
     UNAVAILABLE: "The hub's database does not respond.",
     MALFORMED: "A message does not follow the protocol.",
@@ -32,14 +38,37 @@ REASONS = {
 
 @dataclass(eq=False)
 class Socket:
-    """A connected program. `outgoing` has messages to send; a number is the code to close the connection with."""
+    """A connected program. `outgoing` has messages to send, `closing` gets the code to close the connection with, even
+    while the program reads nothing.
+    """
 
     tunnel: Tunnel
-    outgoing: "asyncio.Queue[bytes | int]" = field(default_factory=asyncio.Queue)
+    outgoing: "asyncio.Queue[bytes]" = field(default_factory=asyncio.Queue)
+    closing: "asyncio.Future[int]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     heard_at: float = field(default_factory=time.monotonic)
+    # Before that, the database does not name this process.
+    is_attached: bool = False
+    # The ids of requests that were sent here, the oldest first.
+    _unanswered: dict[str, None] = field(default_factory=dict)
 
     def close(self, code: int) -> None:
-        self.outgoing.put_nowait(code)
+        if not self.closing.done():
+            self.closing.set_result(code)
+
+    def put(self, request_id: str, message: bytes) -> None:
+        if self.outgoing.qsize() >= MAX_UNREAD:
+            self.close(SILENT)
+            return
+        self.outgoing.put_nowait(message)
+        self._unanswered[request_id] = None
+        if len(self._unanswered) > MAX_UNANSWERED:
+            del self._unanswered[next(iter(self._unanswered))]
+
+    def take_unanswered(self, request_id: str) -> bool:
+        """Whether this is the first answer to a request that was sent here."""
+        is_first = request_id in self._unanswered
+        self._unanswered.pop(request_id, None)
+        return is_first
 
 
 class Sockets:
@@ -64,10 +93,10 @@ class Sockets:
         `receive` returns the next message, or None at the end; `still_allowed` is asked every `check_seconds`.
         """
         socket = Socket(tunnel)
-        tasks: list[asyncio.Task[int]] = []
+        tasks: list[asyncio.Future[int]] = [socket.closing]
         try:
             await self._attach(socket)
-            tasks = [
+            tasks += [
                 asyncio.create_task(self._receive(socket, receive)),
                 asyncio.create_task(_send(socket, send)),
                 asyncio.create_task(_watch(still_allowed, check_seconds)),
@@ -96,6 +125,7 @@ class Sockets:
 
         if not await self._db.write(unit):
             socket.close(GONE)
+        socket.is_attached = True
         self._loop.wake()
 
     async def _detach(self, socket: Socket) -> None:
@@ -113,6 +143,9 @@ class Sockets:
                 request_id, _ = answer_from(message)
             except ValueError:
                 return MALFORMED
+            if not socket.take_unanswered(request_id):
+                # Otherwise a program could write to the database as often as it sends.
+                continue
             sealed = self._secret.seal(message, answer_location(request_id))
             await self._db.write(lambda tx: _put_answer(tx, socket.tunnel.id, request_id, sealed))  # noqa: B023
         return 0
@@ -122,8 +155,10 @@ class Sockets:
         if not self._sockets:
             return False
         now, moment = self._clock(), time.monotonic()
+        # Before the query: it does not find a tunnel that is attached after it.
+        attached = [(tunnel_id, socket) for tunnel_id, socket in self._sockets.items() if socket.is_attached]
         current = await store.attached(self._db, self._process, now)
-        for tunnel_id, socket in list(self._sockets.items()):
+        for tunnel_id, socket in attached:
             if moment - socket.heard_at > SILENCE_SECONDS:
                 socket.close(SILENT)
             elif tunnel_id not in current:
@@ -138,7 +173,7 @@ class Sockets:
             if socket is None:
                 continue
             try:
-                socket.outgoing.put_nowait(self._secret.open(row["request"], request_location(row["id"])))
+                socket.put(row["id"], self._secret.open(row["request"], request_location(row["id"])))
             except CannotOpen:
                 log.exception("request %s cannot be forwarded: processes have different secret keys", row["id"])
 
@@ -149,9 +184,13 @@ async def _put_answer(tx: Tx, tunnel_id: str, request_id: str, sealed: bytes) ->
 
 
 async def _send(socket: Socket, send: Callable[[bytes], Awaitable[None]]) -> int:
-    while isinstance(message := await socket.outgoing.get(), bytes):
-        await send(message)
-    return message
+    while True:
+        message = await socket.outgoing.get()
+        try:
+            async with asyncio.timeout(STALL_SECONDS):
+                await send(message)
+        except TimeoutError:
+            return SILENT
 
 
 async def _watch(still_allowed: Callable[[], Awaitable[bool]], seconds: float) -> int:

@@ -2,17 +2,18 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import asdict
+
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import RowStatement, columns_of, insert_row
 from hubgate.server.webhooks.tunnels.model import Tunnel
 
-_COLUMNS = "id, user_id, created_at, expires_at"
-_ADD = insert_row("INSERT INTO tunnels (id, user_id, created_at, expires_at)")
+_COLUMNS = "id, user_id, opened_by, created_at, expires_at"
+_ADD = insert_row(f"INSERT INTO tunnels ({_COLUMNS})")
 
 
 async def add(tx: Tx, tunnel: Tunnel) -> None:
-    values = {"id": tunnel.id, "user_id": tunnel.user_id}
-    await tx.exec(_ADD, {**values, "created_at": tunnel.created_at, "expires_at": tunnel.expires_at})
+    await tx.exec(_ADD, asdict(tunnel))
 
 
 async def find(db: Database | Tx, tunnel_id: str, now: int) -> Tunnel | None:
@@ -21,19 +22,19 @@ async def find(db: Database | Tx, tunnel_id: str, now: int) -> Tunnel | None:
     return Tunnel(*row) if row else None
 
 
-async def remove(tx: Tx, user_id: str, tunnel_id: str) -> bool:
-    sql = "DELETE FROM tunnels WHERE id = :id AND user_id = :user_id"
-    return await tx.exec(sql, {"id": tunnel_id, "user_id": user_id}) == 1
+async def remove(tx: Tx, tunnel_id: str) -> bool:
+    return await tx.exec("DELETE FROM tunnels WHERE id = :id", {"id": tunnel_id}) == 1
 
 
-async def remove_oldest(tx: Tx, user_id: str, beyond: int) -> None:
-    """Delete the user's oldest tunnels, except for the `beyond` newest ones."""
+async def remove_oldest(tx: Tx, user_id: str, beyond: int, *, of_apps: bool) -> None:
+    """Delete the oldest tunnels that the user, or all apps of the user, opened, except for the `beyond` newest ones."""
     sql = """
     DELETE FROM tunnels WHERE id IN (
-        SELECT id FROM tunnels WHERE user_id = :user_id ORDER BY created_at DESC, id LIMIT 1000 OFFSET :beyond
+        SELECT id FROM tunnels WHERE user_id = :user_id AND CASE WHEN opened_by IS NULL THEN 0 ELSE 1 END = :of_apps
+        ORDER BY created_at DESC, id LIMIT 1000 OFFSET :beyond
     )
     """
-    await tx.exec(sql, {"user_id": user_id, "beyond": beyond})
+    await tx.exec(sql, {"user_id": user_id, "of_apps": int(of_apps), "beyond": beyond})
 
 
 async def attach(tx: Tx, tunnel_id: str, process: str, now: int) -> bool:

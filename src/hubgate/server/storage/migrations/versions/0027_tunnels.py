@@ -12,6 +12,7 @@ def upgrade() -> None:
         "tunnels",
         sa.Column("id", sa.Text, primary_key=True),
         sa.Column("user_id", sa.Text, sa.ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+        sa.Column("opened_by", sa.Text),
         sa.Column("process", sa.Text),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sa.Column("expires_at", sa.BigInteger, nullable=False),
