@@ -6,6 +6,7 @@ once, and sends what waits under the same id. The rate is enforced when requests
 """
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Sequence
@@ -83,10 +84,11 @@ class ReplayRunner:
                 await self._finish(replay)
         elif replay.waiting <= MAX_WAITING // 2 and (limit := self._limit(replay)) > 0:
             try:
-                await self._queue_some(replay, limit)
-            except _Ended:
-                return
-            self.deliverer.read_again([replay.webhook_id])
+                with contextlib.suppress(_Ended):
+                    await self._queue_some(replay, limit)
+            finally:
+                # Also after an error: the unit may have been committed.
+                self.deliverer.read_again([replay.webhook_id])
 
     def _limit(self, replay: Replay) -> int:
         """How many copies to queue now. They are queued at the rate too: for a webhook without a URL that is all."""
