@@ -107,9 +107,11 @@ class ReplayRunner:
             selection = replay.selection
             position = min(replay.position + limit, replay.last_position)
             picked = selection.picked[replay.position : position]
-            rows = await self.webhooks.db.read_long(
+            found = await self.webhooks.db.read_long(
                 lambda tx: store.select_picked(tx, replay.webhook_id, picked, selection)
             )
+            # An app may have taken the webhook over: the copy of a test would not show that it is older (attack W41).
+            rows = [row for row in found if row["may_go"]]
         await self.webhooks.db.write_long(lambda tx: self._store(tx, replay, rows, position))
 
     async def _store(self, tx: Tx, replay: Replay, rows: Sequence[Row], position: int) -> None:
