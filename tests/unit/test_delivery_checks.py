@@ -13,8 +13,9 @@ from hubgate.server.webhooks.delivering import windows_store
 from hubgate.server.webhooks.delivering.deliverer import Deliverer
 from hubgate.server.webhooks.delivering.dispatch import Dispatch
 from hubgate.server.webhooks.delivering.queue import FRESH_SECONDS
-from hubgate.server.webhooks.delivering.webhook_queue import Item, Source
+from hubgate.server.webhooks.delivering.webhook_queue import Item, Source, Window
 from hubgate.server.webhooks.delivering.windows_store import Checked
+from hubgate.server.webhooks.health import WELL
 from hubgate.server.webhooks.model import DISABLED, ENABLED
 from hubgate.server.webhooks.requests.request import Prepared, WebhookSettings, unusable
 
@@ -57,6 +58,20 @@ def test_slow_check_does_not_bring_back_an_old_url(monkeypatch: pytest.MonkeyPat
     dispatch.pump()
     assert sent == [("first", settings(1).url), ("other", settings(2).url)]
     assert dispatch.queue.webhooks[WEBHOOK].resets == 1
+
+
+def test_request_that_starts_during_a_check_ends_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It started with the check before. The later one finds that the repo may not be read any more."""
+    dispatch = Dispatch(WEBHOOKS, lambda: None, lambda: None, lambda _: True)
+    sent = record_starts(dispatch, monkeypatch)
+    replay = Item("replay", WEBHOOK, "repo", 1, 0, Source.REPLAYS, is_replay=True)
+    dispatch.queue.load(WEBHOOK, Window(WELL, 0, False, [replay], [], [], []), NOW)
+    dispatch.apply_check([replay], {"replay": Checked(0, b"{}", 1, settings())}, time.monotonic())
+    assert sent == [("replay", settings().url)]
+    dispatch.apply_check([replay], {"replay": Checked(0, b"{}", 0, settings())}, time.monotonic())
+    dispatch.queue.settle(dispatch.batch.delivery_ids, NOW)
+    assert dispatch.queue.end(replay).id == WEBHOOK
+    assert dispatch.queue.in_flight == 0
 
 
 @pytest.mark.parametrize("later", [ENABLED, DISABLED])

@@ -75,6 +75,9 @@ class Dispatch:
         """Apply a check that began at the monotonic time `moment`. Deliveries that no longer wait are not found."""
         for item in items:
             checked = found.get(item.id)
+            if self.queue.is_in_flight(item):
+                # Started since then, as the check before allowed.
+                continue
             if checked is None:
                 self.queue.remove(item, is_settled=True)
             elif checked.settings.state != ENABLED:
