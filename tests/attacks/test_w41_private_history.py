@@ -218,8 +218,13 @@ def test_w41_replay_of_many_deliveries_leaves_private_history_out(
         for method, tail in (("POST", ""), ("GET", ""), ("GET", f"/{'0' * 24}"), ("DELETE", f"/{'0' * 24}")):
             answer = app.request(method, f"{at}/replays{tail}", json=everything if method == "POST" else None)
             assert answer.status_code == 403, "the app has not taken the webhook over"
+        earlier = owner.post(f"{at}/replays", json=everything).json()
+        run_replays(hub)
         hub.clock.advance(1)
         assert app.post(at, json={"url": evil.url}).status_code == 200
+        assert app.get(f"{at}/replays").json() == []
+        for method in ("GET", "DELETE"):
+            assert app.request(method, f"{at}/replays/{earlier['id']}").status_code == 404
         assert app.post(f"{at}/replays", json={"deliveries": [hidden["id"]]}).status_code == 404
         assert owner.post(f"{at}/replays", json={"deliveries": [hidden["id"]]}).json()["total"] == 0
         for client in (app, owner):
@@ -229,3 +234,23 @@ def test_w41_replay_of_many_deliveries_leaves_private_history_out(
         assert {one["state"] for one in app.get(f"{at}/replays").json()} == {"done"}
     assert (names(evil), len(evil.received)) == ({PUBLIC_NAME}, 4)
     assert b'"private":true' not in b"".join(one.body for one in evil.received)
+
+
+def test_w41_replay_from_before_the_takeover_does_not_send_private_tests(
+    hub: RunningHub, receiver: Receiver, evil: Receiver
+) -> None:
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as owner, api(hub, granted(hub, ada, "webhooks")) as app:
+        create_repo(owner, SECRET_NAME, private=True)
+        settle(hub)
+        at = f"{PATH}/{create_webhook(owner, receiver.url, 'user:ada')['id']}"
+        with deliver_in_background(hub, deliver):
+            assert owner.post(f"{at}/test").json()["status"] == 200
+        (test,) = logs(owner, at)
+        publish(owner)
+        settle(hub)
+        assert owner.post(f"{at}/replays", json={"deliveries": [test["id"]]}).json()["total"] == 1
+        hub.clock.advance(1)
+        assert app.post(at, json={"url": evil.url}).status_code == 200
+        run_replays(hub)
+    assert evil.received == []

@@ -143,6 +143,13 @@ def test_large_replay_is_queued_in_parts_and_at_its_rate(
     assert hub.clock() - began >= 119 * SECOND / 200
 
 
+def test_replay_ends_although_each_commit_is_in_doubt(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> None:
+    webhook = missed_events(hub, ada, receiver.url)
+    started(ada, webhook, since=FIRST)
+    run_replays(hub, in_doubt=True)
+    assert len(names(receiver)) == 3
+
+
 def test_replay_is_cancelled(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> None:
     webhook = missed_events(hub, ada, receiver.url)
     at = f"{PATH}/{webhook['id']}/replays"

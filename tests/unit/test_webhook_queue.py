@@ -345,3 +345,15 @@ def test_retries_are_started_in_the_order_of_their_due_times() -> None:
     queue.load(WEBHOOK, window, NOW)
     assert queue.webhooks[WEBHOOK].retries[0] == heapq.nsmallest(1, queue.webhooks[WEBHOOK].retries)[0]
     assert [one.id for one in started(queue, NOW)] == ["4", "3", "2", "1", "0"]
+
+
+def test_new_delivery_does_not_wait_for_a_replay_or_test_of_the_same_repo() -> None:
+    queue = Queue()
+    window = WELL_WINDOW()
+    window.replays.append(item("replay", "a", 1, source=Source.REPLAYS))
+    queue.load(WEBHOOK, window, NOW)
+    (replay,) = started(queue, NOW)
+    queue.hand_over([item("new", "a", 2)], NOW)
+    new = started(queue, NOW)
+    end(queue, replay)
+    assert [each.id for each in new + started(queue, NOW)] == ["new"]

@@ -70,16 +70,16 @@ class _Api:
         return JsonResponse(_shape(started), status_code=202)
 
     async def list_latest(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        stored, _ = await self._with_visible_repos(request, context)
-        return JsonResponse([_shape(replay) for replay in await jobs.latest(self._webhooks, stored.webhook)])
+        stored, visible = await self._with_visible_repos(request, context)
+        return JsonResponse([_shape(replay) for replay in await jobs.latest(self._webhooks, stored.webhook, visible)])
 
     async def get_one(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        stored, _ = await self._with_visible_repos(request, context)
-        return JsonResponse(_shape(await jobs.get(self._webhooks, stored.webhook, request.param("replay"))))
+        stored, visible = await self._with_visible_repos(request, context)
+        return JsonResponse(_shape(await jobs.get(self._webhooks, stored.webhook, request.param("replay"), visible)))
 
     async def cancel(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        stored, _ = await self._with_visible_repos(request, context)
-        cancelled = await jobs.cancel(self._webhooks, context.owner, stored.webhook, request.param("replay"))
+        stored, visible = await self._with_visible_repos(request, context)
+        cancelled = await jobs.cancel(self._webhooks, context.owner, stored.webhook, request.param("replay"), visible)
         return JsonResponse(_shape(cancelled))
 
     async def _with_visible_repos(

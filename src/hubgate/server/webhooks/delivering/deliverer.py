@@ -231,11 +231,14 @@ class Deliverer:
         return True
 
     def _valid_since(self, began: float, count: int) -> float:
-        """When a check began, unless the database is so slow that nothing could ever start."""
-        ended = time.monotonic()
+        """When a check began, unless the database is so slow that nothing could ever start: then a check of a single
+        delivery is valid for a moment after its end, if the one before was slow too. After a single pause, such as that
+        of a lost packet, the delivery is checked again.
+        """
+        ended, was_slow = time.monotonic(), self._checked_at_once == 1
         is_slow = ended - began > FRESH_SECONDS / 2
         self._checked_at_once = max(count // 2, 1) if is_slow else min(2 * self._checked_at_once, CHECKED_AT_ONCE)
-        return ended if is_slow and count == 1 else began
+        return ended - FRESH_SECONDS / 2 if is_slow and was_slow else began
 
     async def _store(self) -> None:
         while True:

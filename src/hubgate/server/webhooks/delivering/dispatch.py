@@ -75,6 +75,9 @@ class Dispatch:
         """Apply a check that began at the monotonic time `moment`. Deliveries that no longer wait are not found."""
         for item in items:
             checked = found.get(item.id)
+            if self.queue.is_in_flight(item):
+                # Started since then, as the check before allowed.
+                continue
             if checked is None:
                 self.queue.remove(item, is_settled=True)
             elif checked.settings.state != ENABLED:
@@ -101,8 +104,11 @@ class Dispatch:
         self.pump()
 
     def _apply_settings(self, queue: WebhookQueue, settings: WebhookSettings) -> None:
-        if queue.health is None or queue.resets != settings.resets:
+        if queue.health is None or queue.resets < settings.resets:
             queue.health, queue.resets = settings.health, settings.resets
+        if queue.prepared is not None and settings.version < queue.prepared.version:
+            # From a slow check: a fan-out has read later settings since it began.
+            return
         queue.ordered = bool(settings.ordered)
         if queue.prepared is None or queue.prepared.version != settings.version:
             prepared = self._prepared.pop(queue.id, None)

@@ -183,6 +183,10 @@ class Queue:
                 return item
         return None
 
+    def is_in_flight(self, item: Item) -> bool:
+        queue = self.webhooks.get(item.webhook_id)
+        return queue is not None and item.id in queue.in_flight
+
     def end(self, item: Item) -> WebhookQueue:
         """Free the slots of a request that has ended. The delivery stays unsettled until `settle`."""
         queue = self.webhooks[item.webhook_id]

@@ -255,7 +255,9 @@ class WebhookQueue:
                 self.more_lanes = True
                 return
             # The lanes of a webhook that was dropped are forgotten, its requests are not.
-            is_busy = any(each.repo_id == item.repo_id for each in self.in_flight.values() if not each.attempts)
+            is_busy = any(
+                each.repo_id == item.repo_id for each in self.in_flight.values() if each.source is Source.LANES
+            )
             lane = self.lanes[item.repo_id] = Lane(is_busy=is_busy)
         if lane.has_more or len(lane.items) >= self.sizes.per_lane:
             lane.has_more = True

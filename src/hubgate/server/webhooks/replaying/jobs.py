@@ -2,6 +2,7 @@
 
 import msgspec
 
+from hubgate.server.access.visibility import VisibleRepos
 from hubgate.server.accounts.model import Owner
 from hubgate.server.errors import Conflict, NotFound
 from hubgate.server.ids import is_id, new_id
@@ -88,33 +89,48 @@ def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-async def get(webhooks: Webhooks, webhook: Webhook, replay_id: str) -> Replay:
-    return await webhooks.db.read_long(lambda tx: _one(tx, webhook.id, replay_id))
+async def get(webhooks: Webhooks, webhook: Webhook, replay_id: str, visible: VisibleRepos | None = None) -> Replay:
+    """A replay. With `visible`, the caller is an app, which sees only its own: the numbers of others reveal how much
+    happened in repos that it may not see (attack W41).
+    """
+    return await webhooks.db.read_long(lambda tx: _one(tx, webhook.id, replay_id, visible))
 
 
-async def latest(webhooks: Webhooks, webhook: Webhook) -> list[Replay]:
-    """The last replays of a webhook, newest first."""
-    return await webhooks.db.read_long(lambda tx: store.latest(tx, webhook.id, LATEST))
+async def latest(webhooks: Webhooks, webhook: Webhook, visible: VisibleRepos | None = None) -> list[Replay]:
+    """The last replays of a webhook, newest first. `visible` as in `get`."""
+    found = await webhooks.db.read_long(lambda tx: store.latest(tx, webhook.id, LATEST))
+    return [replay for replay in found if _is_shown(replay, visible)]
 
 
-async def cancel(webhooks: Webhooks, owner: Owner, webhook: Webhook, replay_id: str) -> Replay:
-    """Cancel a running replay. One that has ended stays as it is. Requests in flight are not aborted."""
+def _is_shown(replay: Replay, visible: VisibleRepos | None) -> bool:
+    if visible is None:
+        return True
+    starter = replay.selection.visible
+    return starter is not None and starter.client_id == visible.client_id
+
+
+async def cancel(
+    webhooks: Webhooks, owner: Owner, webhook: Webhook, replay_id: str, visible: VisibleRepos | None = None
+) -> Replay:
+    """Cancel a running replay. One that has ended stays as it is. Requests in flight are not aborted. `visible` as in
+    `get`.
+    """
     now = webhooks.clock()
 
     async def unit(tx: Tx) -> Replay:
         await lock_webhook(tx, owner, webhook.id)
-        found = await _one(tx, webhook.id, replay_id)
+        found = await _one(tx, webhook.id, replay_id, visible)
         if found.state == RUNNING:
             await store.cancel(tx, found.id, now)
             await wake(tx, [webhook.id], now)
-        return await _one(tx, webhook.id, replay_id)
+        return await _one(tx, webhook.id, replay_id, visible)
 
     return await webhooks.db.write(unit)
 
 
-async def _one(tx: Tx, webhook_id: str, replay_id: str) -> Replay:
+async def _one(tx: Tx, webhook_id: str, replay_id: str, visible: VisibleRepos | None) -> Replay:
     found = await store.one(tx, webhook_id, replay_id) if is_id(replay_id) else None
-    if found is None:
+    if found is None or not _is_shown(found, visible):
         raise NotFound(NOT_FOUND)
     return found
 

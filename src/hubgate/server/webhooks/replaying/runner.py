@@ -6,6 +6,7 @@ once, and sends what waits under the same id. The rate is enforced when requests
 """
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Sequence
@@ -83,10 +84,11 @@ class ReplayRunner:
                 await self._finish(replay)
         elif replay.waiting <= MAX_WAITING // 2 and (limit := self._limit(replay)) > 0:
             try:
-                await self._queue_some(replay, limit)
-            except _Ended:
-                return
-            self.deliverer.read_again([replay.webhook_id])
+                with contextlib.suppress(_Ended):
+                    await self._queue_some(replay, limit)
+            finally:
+                # Also after an error: the unit may have been committed.
+                self.deliverer.read_again([replay.webhook_id])
 
     def _limit(self, replay: Replay) -> int:
         """How many copies to queue now. They are queued at the rate too: for a webhook without a URL that is all."""
@@ -105,9 +107,11 @@ class ReplayRunner:
             selection = replay.selection
             position = min(replay.position + limit, replay.last_position)
             picked = selection.picked[replay.position : position]
-            rows = await self.webhooks.db.read_long(
+            found = await self.webhooks.db.read_long(
                 lambda tx: store.select_picked(tx, replay.webhook_id, picked, selection)
             )
+            # An app may have taken the webhook over: the copy of a test would not show that it is older (attack W41).
+            rows = [row for row in found if row["may_go"]]
         await self.webhooks.db.write_long(lambda tx: self._store(tx, replay, rows, position))
 
     async def _store(self, tx: Tx, replay: Replay, rows: Sequence[Row], position: int) -> None:
