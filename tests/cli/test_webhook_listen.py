@@ -23,7 +23,7 @@ from tests.cli.test_user_commands import Shell
 from hubgate import Hub
 from hubgate.cli.user.cursors import StoredCursor
 from hubgate.cli.user.interrupts import Interrupts
-from hubgate.cli.user.listening import EventPrinter, Listener, Patience
+from hubgate.cli.user.listening import EventHandler, Listener, Patience
 from hubgate.client import Unreachable
 from hubgate.receiver import WebhookPayload, WebhooksServer
 from hubgate.server.clock import SECOND
@@ -216,12 +216,12 @@ def test_event_in_progress_is_finished_before_the_command_ends(
 
 def test_unreachable_hub_is_retried_for_a_while(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cursor = StoredCursor(tmp_path / "cursor", io.BytesIO(b"00000000000000000007"))
-    printer = EventPrinter(None, None, with_payload=False, as_json=False)
+    handler = EventHandler(None, None, with_payload=False, as_json=False)
     with Hub("http://127.0.0.1:1", "hf_x", retries=0) as client:
         patience = Patience(give_up_after=0.2, pauses=(0.01, 0.02))
         started = time.monotonic()
         with pytest.raises(Unreachable):
-            Listener(client, "w", None, cursor, printer, Interrupts(), patience).run()
+            Listener(client, "w", None, cursor, handler, Interrupts(), patience).run()
     assert time.monotonic() - started >= 0.2
     first, second, third, *_ = capsys.readouterr().err.splitlines()
     assert (first, second, third) == tuple(f"! connection lost, retry in {each}s…" for each in (0.01, 0.02, 0.02))
