@@ -26,14 +26,14 @@ async def remove(tx: Tx, user_id: str, tunnel_id: str) -> bool:
     return await tx.exec(sql, {"id": tunnel_id, "user_id": user_id}) == 1
 
 
-async def remove_oldest(tx: Tx, user_id: str, beyond: int) -> None:
-    """Delete the user's oldest tunnels, except for the `beyond` newest ones."""
+async def remove_oldest(tx: Tx, user_id: str, retained: int) -> None:
+    """Delete the user's tunnels except for the newest ones, of which `retained` remain."""
     sql = """
     DELETE FROM tunnels WHERE id IN (
-        SELECT id FROM tunnels WHERE user_id = :user_id ORDER BY created_at DESC, id LIMIT 1000 OFFSET :beyond
+        SELECT id FROM tunnels WHERE user_id = :user_id ORDER BY created_at DESC, id LIMIT 1000 OFFSET :retained
     )
     """
-    await tx.exec(sql, {"user_id": user_id, "beyond": beyond})
+    await tx.exec(sql, {"user_id": user_id, "retained": retained})
 
 
 async def attach(tx: Tx, tunnel_id: str, process: str, now: int) -> bool:
@@ -89,7 +89,7 @@ _TAKE = RowStatement(
 
 
 async def take(tx: Tx, request_ids: Sequence[str], process: str, now: int) -> Sequence[Row]:
-    """Take requests, each of which only one process can take: rows with id, tunnel_id and request."""
+    """Mark requests as sent, which only one process can do for each: rows with id, tunnel_id and request."""
     return await tx.each(_TAKE, [{"id": request_id} for request_id in request_ids], {"process": process, "now": now})
 
 
