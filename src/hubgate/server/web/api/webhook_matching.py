@@ -75,10 +75,9 @@ class _Api:
 
     async def why_not(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
         stored = await lifecycle.get(self._webhooks, context.owner, request.param("id"))
-        visible = visible_deliveries(self._webhooks, context.identity, stored.webhook) or visible_repos(
-            context.identity
-        )
-        found = await why_not.explain(self._webhooks, stored.webhook, request.query().get("event", ""), visible)
+        identity, event_id = context.identity, request.query().get("event", "")
+        visible = visible_deliveries(self._webhooks, identity, stored.webhook) or visible_repos(identity)
+        found = await why_not.explain(self._webhooks, stored.webhook, event_id, visible)
         return JsonResponse(WhyNotResult(found.event.id, found.outcome, found.rule, found.text))
 
 

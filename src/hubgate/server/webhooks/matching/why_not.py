@@ -100,7 +100,7 @@ def _of_delivery(event: MatchingEvent, webhook: Webhook, logged: LoggedDelivery,
         text = f"Delivered. The receiver answered {logged.status}."
         return Explanation(event, DELIVERED, None, text, logged)
     if logged.state == STORED:
-        return Explanation(event, DELIVERED, None, "Stored. The webhook has no address: events are fetched.", logged)
+        return Explanation(event, DELIVERED, None, "Stored. The webhook has no URL; its events are pulled.", logged)
     if logged.state in ALIVE:
         return Explanation(event, PENDING, logged.state, _waiting_text(logged), logged)
     rule = logged.reason if logged.state == SKIPPED else logged.state
@@ -112,7 +112,7 @@ def _waiting_text(logged: LoggedDelivery) -> str:
     return {
         PENDING: "The delivery is waiting to be sent.",
         RETRYING: f"{_last_answer(logged)}{next_try}",
-        PARKED: f"The delivery waits because others failed before it.{next_try}",
+        PARKED: f"The delivery waits because earlier ones failed.{next_try}",
     }[logged.state]
 
 
