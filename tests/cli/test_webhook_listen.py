@@ -167,7 +167,9 @@ def _streams(hub: RunningHub) -> int:
     return hub.call(work)
 
 
-def test_event_filter_and_payloads(hub: RunningHub, shell: Shell, ada: httpx.Client, receiver: Receiver) -> None:
+def test_events_are_filtered_and_payloads_shown(
+    hub: RunningHub, shell: Shell, ada: httpx.Client, receiver: Receiver
+) -> None:
     options = ("--event", "repo.content", "--print", "--forward", receiver.url)
     with listening(shell.folder, shell.variables, *options) as listener:
         begun(listener, ada)
@@ -183,7 +185,9 @@ def test_event_filter_and_payloads(hub: RunningHub, shell: Shell, ada: httpx.Cli
     assert receiver.kinds == ["repo.content update"]
 
 
-def test_json_lines(hub: RunningHub, shell: Shell, ada: httpx.Client, receiver: Receiver) -> None:
+def test_json_output_has_one_object_per_line(
+    hub: RunningHub, shell: Shell, ada: httpx.Client, receiver: Receiver
+) -> None:
     with listening(shell.folder, shell.variables, "--json", "--forward", receiver.url) as listener:
         begun(listener, ada)
         create_repo(ada, "tiny")
@@ -276,7 +280,7 @@ def test_refusals_end_the_command(hub: RunningHub, shell: Shell, ada: httpx.Clie
 
 
 def test_expired_events_end_the_command(hub: RunningHub, shell: Shell, ada: httpx.Client) -> None:
-    """The next command continues with what is stored."""
+    """The next command continues with the oldest stored event."""
     with listening(shell.folder, shell.variables, "--keep") as listener:
         webhook = begun(listener, ada)
         create_repo(ada, "one")
@@ -314,7 +318,7 @@ def test_listening_survives_a_restart_of_the_hub(shell: Shell, hub: RunningHub, 
             assert client.get(f"{PATH}/{webhook['id']}").status_code == 404
 
 
-def test_short_ids(shell: Shell, ada: httpx.Client) -> None:
+def test_last_six_characters_of_an_id_are_enough(shell: Shell, ada: httpx.Client) -> None:
     made = shell.json("webhooks", "create", "--pull", "--watch", "user:ada")
     short = made["id"][-6:]
     assert shell.says("webhooks", "list").splitlines()[1].split()[0] == short

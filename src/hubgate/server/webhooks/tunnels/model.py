@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from hubgate.server.clock import HOUR, MINUTE, SECOND
+from hubgate.server.clock import HOUR, MINUTE
 
 LIFETIME = 72 * HOUR
 # The oldest link of a user is removed when another would exceed this number.
@@ -106,7 +106,3 @@ def answer_from(message: bytes) -> tuple[str, Answer]:
     if retry_after is not None and not (retry_after.isascii() and retry_after.isprintable() and len(retry_after) < 64):
         raise BadMessage("not a Retry-After")
     return head.id, Answer(head.status, retry_after, body)
-
-
-def seconds_until(moment: int, now: int) -> float:
-    return max(0.0, (moment - now) / SECOND)
