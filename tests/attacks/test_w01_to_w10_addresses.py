@@ -14,6 +14,10 @@ from tests.egress.farend import Server, answering, serving
 
 NO_ANSWER = "No answer from the address."
 PRIVATE = "url: This address is not allowed: it is private, and HUBGATE_EGRESS_ALLOW does not allow its network."
+LOOPBACK, LOOPBACK_6 = (
+    f"{PRIVATE} Start the hub with HUBGATE_EGRESS_ALLOW={network}, or use `hubgate webhooks listen`."
+    for network in ("127.0.0.0/8", "::1/128")
+)
 RESERVED = "url: This address is not allowed: it is reserved."
 
 BLOCKED = {
@@ -74,10 +78,12 @@ def test_w1_to_w7_blocked_ip_address_in_the_url_is_rejected(sqlite_template: Pat
         for line, address in ADDRESSES:
             for refused in tried_with(here, webhook, f"http://{literal(address)}:8080/"):
                 assert refused.status_code == 422, (line, address)
-                private = line in ("W1", "W3", "W5") or address in ("::ffff:127.0.0.1", "198.18.0.1")
-                assert not private or refused.json()["error"] == PRIVATE, (line, address)
-                assert refused.json()["error"] in (PRIVATE, RESERVED)
-                assert line not in ("W2", "W4") or refused.json()["error"] == RESERVED, (line, address)
+                error, is_private = refused.json()["error"], line in ("W3", "W5") or address == "198.18.0.1"
+                is_loopback = line == "W1" or address == "::ffff:127.0.0.1"
+                assert not is_private or error == PRIVATE, (line, address)
+                assert not is_loopback or error == (LOOPBACK_6 if address == "::1" else LOOPBACK), (line, address)
+                assert error in (PRIVATE, LOOPBACK, LOOPBACK_6, RESERVED)
+                assert line not in ("W2", "W4") or error == RESERVED, (line, address)
         for open_one in ("http://8.8.8.8/", "http://[2606:4700::1111]/", "http://[::ffff:8.8.8.8]/"):
             assert {answer.status_code for answer in tried_with(here, webhook, open_one)} == {200}, open_one
 

@@ -56,7 +56,7 @@ class HostileReceiver:
 
 @pytest.mark.browser
 @pytest.mark.parametrize("own_host", [False, True])
-def test_w39_browser_of_a_signed_in_user_takes_nothing_there_and_runs_nothing(
+def test_w39_browser_of_a_signed_in_user_sends_no_credentials_and_runs_nothing(
     engine: Engine, tmp_path: Any, browser: Browser, own_host: bool
 ) -> None:
     settings = settings_for(engine.fresh_url(), tmp_path)
@@ -93,7 +93,7 @@ def _check_in_browser(page: Any, hub_url: str, link: str, receiver: HostileRecei
         form.method = 'post'; form.action = '{link}webhooks/train'; document.body.append(form);
     """
     page.goto("about:blank")
-    # A POST that the browser shows as a page: what the receiver answers is not one.
+    # A POST whose answer the browser shows: it is not shown as a page.
     page.evaluate(form)
     with page.expect_navigation():
         page.evaluate("document.forms[0].submit()")

@@ -14,7 +14,7 @@ _CONNECT_AT_ONCE = 50
 
 @dataclass
 class ManyListeners:
-    """Follows a path with many connections. `times` has the moment at which each got the event with a number."""
+    """Follows a stream of events with many connections."""
 
     url: str
     path: str
@@ -48,7 +48,7 @@ class ManyListeners:
         return reader, writer
 
     async def latencies(self, cursor: int, cause: Callable[[], Awaitable[object]]) -> list[float]:
-        """How long after `cause` has returned each stream has the event with this number, in seconds."""
+        """For each stream, the seconds between the return of `cause` and the event with this number, sorted."""
         waiting = [asyncio.create_task(_receive(reader, cursor)) for reader, _ in self._streams]
         await cause()
         since = time.monotonic()

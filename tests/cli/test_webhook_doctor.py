@@ -47,7 +47,7 @@ def test_doctor_reports_overdue_deliveries(engine: Engine, tmp_path: Path) -> No
         assert (level, text.partition(",")[0]) == ("warn", "no process delivers. 1 delivery and 0 events wait")
 
 
-def test_doctor_tells_overload_from_death(engine: Engine, tmp_path: Path) -> None:
+def test_doctor_distinguishes_overload_from_missing_processes(engine: Engine, tmp_path: Path) -> None:
     """A process that was killed leaves its row behind; one that runs changes its heartbeat."""
     with (
         run_hub(settings_for(engine.fresh_url(), tmp_path)) as hub,

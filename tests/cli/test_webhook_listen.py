@@ -23,7 +23,7 @@ from tests.cli.test_user_commands import Shell
 from hubgate import Hub
 from hubgate.cli.user.cursors import StoredCursor
 from hubgate.cli.user.interrupts import Interrupts
-from hubgate.cli.user.listening import EventPrinter, Listener, Patience
+from hubgate.cli.user.listening import EventHandler, Listener, Patience
 from hubgate.client import Unreachable
 from hubgate.receiver import WebhookPayload, WebhooksServer
 from hubgate.server.clock import SECOND
@@ -167,7 +167,9 @@ def _streams(hub: RunningHub) -> int:
     return hub.call(work)
 
 
-def test_event_filter_and_payloads(hub: RunningHub, shell: Shell, ada: httpx.Client, receiver: Receiver) -> None:
+def test_events_are_filtered_and_payloads_shown(
+    hub: RunningHub, shell: Shell, ada: httpx.Client, receiver: Receiver
+) -> None:
     options = ("--event", "repo.content", "--print", "--forward", receiver.url)
     with listening(shell.folder, shell.variables, *options) as listener:
         begun(listener, ada)
@@ -183,7 +185,9 @@ def test_event_filter_and_payloads(hub: RunningHub, shell: Shell, ada: httpx.Cli
     assert receiver.kinds == ["repo.content update"]
 
 
-def test_json_lines(hub: RunningHub, shell: Shell, ada: httpx.Client, receiver: Receiver) -> None:
+def test_json_output_has_one_object_per_line(
+    hub: RunningHub, shell: Shell, ada: httpx.Client, receiver: Receiver
+) -> None:
     with listening(shell.folder, shell.variables, "--json", "--forward", receiver.url) as listener:
         begun(listener, ada)
         create_repo(ada, "tiny")
@@ -216,12 +220,12 @@ def test_event_in_progress_is_finished_before_the_command_ends(
 
 def test_unreachable_hub_is_retried_for_a_while(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cursor = StoredCursor(tmp_path / "cursor", io.BytesIO(b"00000000000000000007"))
-    printer = EventPrinter(None, None, with_payload=False, as_json=False)
+    handler = EventHandler(None, None, with_payload=False, as_json=False)
     with Hub("http://127.0.0.1:1", "hf_x", retries=0) as client:
         patience = Patience(give_up_after=0.2, pauses=(0.01, 0.02))
         started = time.monotonic()
         with pytest.raises(Unreachable):
-            Listener(client, "w", None, cursor, printer, Interrupts(), patience).run()
+            Listener(client, "w", None, cursor, handler, Interrupts(), patience).run()
     assert time.monotonic() - started >= 0.2
     first, second, third, *_ = capsys.readouterr().err.splitlines()
     assert (first, second, third) == tuple(f"! connection lost, retry in {each}s…" for each in (0.01, 0.02, 0.02))
@@ -276,7 +280,7 @@ def test_refusals_end_the_command(hub: RunningHub, shell: Shell, ada: httpx.Clie
 
 
 def test_expired_events_end_the_command(hub: RunningHub, shell: Shell, ada: httpx.Client) -> None:
-    """The next command continues with what is stored."""
+    """The next command continues with the oldest stored event."""
     with listening(shell.folder, shell.variables, "--keep") as listener:
         webhook = begun(listener, ada)
         create_repo(ada, "one")
@@ -314,7 +318,7 @@ def test_listening_survives_a_restart_of_the_hub(shell: Shell, hub: RunningHub, 
             assert client.get(f"{PATH}/{webhook['id']}").status_code == 404
 
 
-def test_short_ids(shell: Shell, ada: httpx.Client) -> None:
+def test_last_six_characters_of_an_id_are_enough(shell: Shell, ada: httpx.Client) -> None:
     made = shell.json("webhooks", "create", "--pull", "--watch", "user:ada")
     short = made["id"][-6:]
     assert shell.says("webhooks", "list").splitlines()[1].split()[0] == short

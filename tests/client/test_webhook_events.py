@@ -68,8 +68,8 @@ def test_expired_cursor_raises_gone() -> None:
     assert caught.value.oldest is None
 
 
-def test_lost_stream_is_not_repeated_by_itself() -> None:
-    """The events would be handled twice."""
+def test_lost_stream_is_not_retried() -> None:
+    """A retry would repeat events."""
     seen: list[int] = []
     cut = http_response(200, EVENT + b"data: {", content_type="text/event-stream")[: -len(b"data: {")]
     with run_hostile_server(cut) as server, pytest.raises(ConnectionLost):

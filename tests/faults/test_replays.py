@@ -1,4 +1,4 @@
-"""A replay of many deliveries survives kills: each is sent, duplicates have the same id, and the rate is kept."""
+"""A replay of many deliveries survives kills: each is sent, duplicates have the same id, the rate is not exceeded."""
 
 import time
 from collections import defaultdict

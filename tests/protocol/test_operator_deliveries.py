@@ -1,4 +1,4 @@
-"""What the operator sees of deliveries: backlog, rate, oldest waiting and failing hosts."""
+"""Deliveries of the whole hub on the operator's overview: backlog, rate, oldest waiting and failing hosts."""
 
 import re
 from collections.abc import Iterator

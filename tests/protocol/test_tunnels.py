@@ -104,7 +104,7 @@ def test_receiver_on_loopback_gets_deliveries_through_its_link(
         delivery = ada.get(f"/api/settings/webhooks/{webhook['id']}/logs/{logs(ada, webhook)[0]['id']}").json()
         assert json.loads(delivery["tries"][0]["response"]) == {"trained": True}
         link = shared.link
-    # The program has ended, and its link with it.
+    # The program has stopped, which closed its link.
     assert httpx.post(f"{link}webhooks/train", json={}).status_code == 404
     assert shared.server.share_url is None
 
@@ -226,7 +226,7 @@ def test_opening_needs_the_webhooks_permission(
     assert capsys.readouterr().out == "", "it does not start"
 
 
-def test_closed_link_is_gone(hub: RunningHub) -> None:
+def test_closed_link_is_not_found(hub: RunningHub) -> None:
     token = create_token(hub, create_user(hub, "ada"))
     with api(hub, token) as ada:
         tunnel = open_tunnel(ada)

@@ -1,4 +1,4 @@
-"""Charts of a webhook: the hourly roll-up in the background, and what the pages show of it."""
+"""Charts of a webhook: the hourly roll-up in the background, and the pages that show it."""
 
 from collections.abc import Iterator
 from pathlib import Path

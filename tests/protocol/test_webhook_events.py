@@ -1,4 +1,4 @@
-"""Events of a webhook by number: pages that are pulled, and what they contain."""
+"""Events of a webhook by number, pulled in pages."""
 
 import base64
 import hashlib

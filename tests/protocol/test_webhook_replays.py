@@ -54,7 +54,7 @@ def missed_events(hub: RunningHub, ada: httpx.Client, url: str, count: int = 3, 
 
 
 def names(receiver: Receiver) -> set[str]:
-    """Of the repos in the received deliveries, which are distinct."""
+    """The names of the repos in the received deliveries, all of which are distinct."""
     found = [one.json["repo"]["name"] for one in receiver.received]
     assert len(set(found)) == len(found)
     return set(found)

@@ -46,7 +46,7 @@ class _Ended(Exception):
 
 
 class Tunnel:
-    """A temporary link on the hub that the environment or the last sign-in names. Opened when it is created."""
+    """A temporary link on the hub of HUBGATE_ENDPOINT or of the last sign-in. The constructor opens the link."""
 
     def __init__(self) -> None:
         if importlib.util.find_spec("websockets") is None:
@@ -94,7 +94,7 @@ class Tunnel:
         await asyncio.gather(serving, stopping, return_exceptions=True)
 
     async def _serve(self) -> None:
-        """Connect, and connect again, until the link has expired."""
+        """Connect, and connect again after a loss, until the link can no longer be used."""
         import httpx
         from websockets.exceptions import WebSocketException
 
@@ -109,7 +109,7 @@ class Tunnel:
                         delay, is_lost = FIRST_DELAY, False
                         await self._forward_all(socket, client)
                 except (_Ended, NotFound, NotSignedIn, Forbidden) as end:
-                    logger.error("The temporary link no longer leads here: %s", end)  # noqa: TRY400
+                    logger.error("The temporary link no longer reaches this receiver: %s", end)  # noqa: TRY400
                     return
                 except (HubgateError, WebSocketException, OSError, TimeoutError) as error:
                     if not is_lost:

@@ -35,7 +35,7 @@ DELIVERY_GAUGES = {
     "hubgate_deliveries_oldest_waiting_seconds": "How long the oldest event or due delivery has waited.",
     "hubgate_delivery_attempts_per_minute": "Attempts in the last minute, of all processes.",
     "hubgate_delivery_processes": "Processes that send deliveries.",
-    "hubgate_webhooks_failing": "Webhooks of which all recent attempts failed.",
+    "hubgate_webhooks_failing": "Webhooks whose recent attempts all failed.",
     "hubgate_webhooks_failing_hosts": "Hosts to which these webhooks send.",
 }
 

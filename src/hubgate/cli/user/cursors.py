@@ -1,7 +1,7 @@
 """Stored cursors of `hubgate webhooks listen`: one small file for each webhook, in the user's configuration folder.
 
-A file is locked while a command listens, so that two commands do not overwrite each other's cursor. A killed process
-loses at most the number of the event that it was forwarding.
+A file is locked while a command listens, so that two commands do not overwrite each other's cursor. After a kill, only
+the event that was being forwarded may be forwarded again.
 """
 
 import contextlib
@@ -22,8 +22,8 @@ _TEMPORARY = "temporary"
 
 
 class StoredCursor:
-    """The open and locked cursor of a webhook. The file contains the number, always of the same length, and for a
-    temporary webhook a mark and its organization.
+    """The cursor of a webhook, in an open and locked file: the number, padded to a fixed length, followed by a mark and
+    the organization if the webhook is temporary.
     """
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:

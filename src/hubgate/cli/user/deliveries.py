@@ -51,7 +51,8 @@ def configure(commands: common.Subparsers) -> None:
         "--since",
         type=common.parse_time,
         metavar="TIME",
-        help="every event since this time: 2h, 1d, or a date and time; the hub continues if you stop the command",
+        help="every event since this time, such as 2h, 1d or 2026-11-15T08:00Z, delivered ones too unless --state is "
+        "given; the hub continues if you stop the command",
     )
     which.add_argument("--cancel", metavar="REPLAY", help="cancel a replay that was started with --since")
     replay.add_argument("--rate", type=_rate, metavar="N", help="with --since: the maximum per second (default 20)")

@@ -4,15 +4,12 @@ import argparse
 import time
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from hubgate.client.addresses import origin_of
 from hubgate.client.models import WebhookEvent
 from hubgate.client.responses import sanitized
 from hubgate.client.transport import translate_error
-
-if TYPE_CHECKING:
-    import httpx
 
 # As long as the hub waits for a receiver.
 SECONDS = 15.0
@@ -32,7 +29,7 @@ class Forwarded:
 
 
 class Forwarder:
-    """Forwards events over one connection. `secret` is sent too: the hub signs with it and does not tell it."""
+    """Forwards events over one connection. `secret` is added as a header, which the hub leaves out of its streams."""
 
     def __init__(self, url: str, secret: str | None) -> None:
         import httpx
@@ -58,15 +55,11 @@ class Forwarder:
         started = time.monotonic()
         status, error = None, None
         try:
-            status = self._respond(request)
+            # The body is read too, so that the connection can be used again.
+            status = self._client.send(request).status_code
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError) as failure:
             error = str(translate_error(failure, self._url))
         return Forwarded(status, error, round((time.monotonic() - started) * 1000))
-
-    def _respond(self, request: "httpx.Request") -> int:
-        """The status of the response. The body is read, so that the connection can be used again."""
-        response = self._client.send(request)
-        return response.status_code
 
 
 def forward_url(text: str) -> str:

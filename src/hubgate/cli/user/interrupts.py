@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 
 class Interrupts:
-    """Raises KeyboardInterrupt for both signals, but not inside of `deferred` unless the user insists."""
+    """Raises KeyboardInterrupt for both signals. Inside `deferred`, the first signal takes effect afterwards, and
+    a second one at once.
+    """
 
     def __init__(self) -> None:
         self._is_deferred = False

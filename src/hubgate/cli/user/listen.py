@@ -9,7 +9,7 @@ from hubgate.cli.user import common
 from hubgate.cli.user.cursors import StoredCursor, abandoned_webhooks, open_cursor
 from hubgate.cli.user.forwarding import Forwarder, forward_url
 from hubgate.cli.user.interrupts import Interrupts
-from hubgate.cli.user.listening import EventPrinter, Listener
+from hubgate.cli.user.listening import EventHandler, Listener
 from hubgate.cli.user.webhook_arguments import add, add_optional_id, add_watch, org_option, whole_id
 from hubgate.cli.user.webhook_secrets import add_secret, given_secret
 from hubgate.client import Hub, HubgateError, NotFound, Refused
@@ -29,10 +29,14 @@ def configure(commands: common.Subparsers) -> None:
     )
     add_optional_id(listen, "without it, a webhook is created, and deleted on exit")
     listen.add_argument("--forward", type=forward_url, metavar="URL", help="send each event to this receiver")
-    add_watch(listen, required=False, otherwise="; without ID (default: your own repos)")
+    add_watch(listen, required=False, otherwise="; only without ID (default: your own repos)")
     add_secret(listen.add_mutually_exclusive_group())
     listen.add_argument(
-        "--event", action="append", choices=SCOPES, metavar="SCOPE", help=f"only {', '.join(SCOPES)}; may be repeated"
+        "--event",
+        action="append",
+        choices=SCOPES,
+        metavar="SCOPE",
+        help=f"only these events: {', '.join(SCOPES)}; may be repeated",
     )
     listen.add_argument("--print", action="store_true", help="show the payload of each event")
     listen.add_argument("--keep", action="store_true", help="do not delete the created webhook on exit")
@@ -49,8 +53,8 @@ def _listen(options: argparse.Namespace, hub: Hub) -> int:
         _cursor(options, hub, secret) as (webhook_id, cursor),
         Forwarder(options.forward, secret) if options.forward else contextlib.nullcontext() as forwarder,
     ):
-        printer = EventPrinter(forwarder, options.event, with_payload=options.print, as_json=options.json)
-        Listener(hub, webhook_id, options.org, cursor, printer, interrupts).run()
+        handler = EventHandler(forwarder, options.event, with_payload=options.print, as_json=options.json)
+        Listener(hub, webhook_id, options.org, cursor, handler, interrupts).run()
     return 0
 
 

@@ -32,8 +32,8 @@ class Patience:
 PATIENCE = Patience()
 
 
-class EventPrinter:
-    """Prints events, and sends them to a receiver. A failed request is printed too."""
+class EventHandler:
+    """Prints each event, and sends it to a receiver. A failed request is printed too."""
 
     def __init__(
         self, forwarder: Forwarder | None, scopes: Collection[str] | None, *, with_payload: bool, as_json: bool
@@ -43,7 +43,8 @@ class EventPrinter:
 
     def handle(self, event: WebhookEvent) -> None:
         payload = _payload(event)
-        scope, action, repo = (_text(payload, *path) for path in (("event", "scope"), ("event", "action"), _REPO))
+        scope, action = _text(payload, "event", "scope"), _text(payload, "event", "action")
+        repo = _text(payload, "repo", "name")
         if self._scopes is not None and scope not in self._scopes:
             return
         if event.skipped is not None:
@@ -65,7 +66,7 @@ class EventPrinter:
 
 
 class Listener:
-    """Follows a webhook from its stored cursor on. Every event is handled once, and then the cursor is stored."""
+    """Follows a webhook from its stored cursor on. The cursor is stored after each event has been handled."""
 
     def __init__(
         self,
@@ -73,16 +74,16 @@ class Listener:
         webhook_id: str,
         organization: str | None,
         cursor: StoredCursor,
-        printer: EventPrinter,
+        handler: EventHandler,
         interrupts: Interrupts,
         patience: Patience = PATIENCE,
     ) -> None:
         self._hub, self._webhook_id, self._organization = hub, webhook_id, organization
-        self._cursor, self._printer, self._interrupts = cursor, printer, interrupts
+        self._cursor, self._handler, self._interrupts = cursor, handler, interrupts
         self._patience = patience
         self._failing_since: float | None = None
         self._failures = 0
-        # Whether the line about the lost connection has no end yet.
+        # Whether the line about the lost connection is still without its line break.
         self._line_is_open = False
         self._opened_at = 0.0
 
@@ -125,11 +126,11 @@ class Listener:
     def _handle(self, event: WebhookEvent) -> None:
         self._failures = 0
         with self._interrupts.deferred():
-            self._printer.handle(event)
+            self._handler.handle(event)
             self._cursor.save(event.cursor)
 
     def _expired(self, error: Gone) -> HubgateError:
-        """Some events are lost. The next command continues with the oldest that is stored."""
+        """The error for events that are no longer stored. The next command continues with the oldest stored event."""
         if error.oldest is None:
             return error
         missing = (self._cursor.value or 0) + 1
@@ -140,7 +141,7 @@ class Listener:
         )
 
     def _retry_later(self, error: HubgateError) -> None:
-        """Wait before the next try; raises the error if it is not about the network, or lasts for too long."""
+        """Wait before the next try. Raises the error if another try would not help, or if it has lasted too long."""
         now = time.monotonic()
         if self._failing_since is None:
             self._failing_since = now
@@ -169,9 +170,6 @@ def _is_final(error: HubgateError) -> bool:
         return not error.worth_retrying
     is_refusal = isinstance(error, Refused) and not isinstance(error, HubFailure | RateLimited)
     return is_refusal or isinstance(error, StoreUnusable) or type(error) is HubgateError
-
-
-_REPO = ("repo", "name")
 
 
 def _payload(event: WebhookEvent) -> Any:

@@ -6,10 +6,10 @@ import re
 from hubgate.cli.user import common
 from hubgate.client import Hub, HubgateError
 
-# The end of an id that is enough where it is unique for the owner.
+# This many characters at the end of an id are enough if no other webhook of the owner has the same.
 SHORT_ID = 6
 _SHORT_ID = re.compile(rf"[0-9a-fA-F]{{{SHORT_ID}}}\Z")
-_ID_HELP = "the ID in `hubgate webhooks list`, or its last six characters"
+_ID_HELP = "the ID, or its last six characters, as shown by `hubgate webhooks list`"
 
 
 def add(

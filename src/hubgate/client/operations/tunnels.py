@@ -25,7 +25,7 @@ def close_tunnel(session: Session, tunnel_id: str) -> Flow[None]:
 
 def socket_of(session: Session, tunnel_id: str) -> Flow[tuple[str, dict[str, str]]]:
     """The address of the WebSocket that carries the requests to a link, and the headers to open it with."""
-    # Also tells whether the link still exists, and refreshes the token if it has expired.
+    # Raises NotFound if the link no longer exists, and refreshes the token if it has expired.
     yield from get_tunnel(session, tunnel_id)
     token = yield from session.credentials.current(session)
     headers = {"Authorization": f"Bearer {token}"} if token else {}

@@ -11,7 +11,8 @@ from hubgate.client.session import Call, Session
 from hubgate.client.wire import Flow, Response
 
 STREAM_TYPE = "text/event-stream"
-# The hub sends a comment every fifteen seconds: after this time the connection is lost, for example in a sleep.
+# The hub sends a comment every fifteen seconds. After this much silence the connection counts as lost, for example
+# because the computer was asleep.
 SILENCE_SECONDS = 45.0
 # Larger than any event.
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024

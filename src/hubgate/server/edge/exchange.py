@@ -19,7 +19,7 @@ from hubgate.server.metrics import Metrics
 log = logging.getLogger("hubgate.http")
 
 NO_ROUTE = "(no route)"
-# A WebSocket was opened.
+# The status of a request that opened a WebSocket.
 SWITCHED = 101
 # Callers may invent methods; each would add a series to the metrics.
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -39,7 +39,7 @@ class Exchange:
         websocket: tuple[Scope, Receive] | None = None,
     ) -> None:
         self.route: Route | None = None
-        # Of a request that opens a WebSocket.
+        # The scope and messages of a WebSocket, if the request opens one.
         self.websocket = websocket
         self.request_id = _request_id(scope)
         self.status = 0
@@ -51,7 +51,7 @@ class Exchange:
         self._is_head = scope["method"] == "HEAD"
         self._method = scope["method"] if scope["method"] in _METHODS else "other"
         self._started = time.perf_counter()
-        # Until a WebSocket was open; it may stay open for days.
+        # The time until a WebSocket was open, which is recorded instead of its duration: it may stay open for days.
         self._seconds: float | None = None
 
     @property

@@ -58,10 +58,7 @@ class Egress:
             # Not dialled: the hub itself forwards the request.
             return
         if target.literal is not None and not is_allowed(target.literal, self._allowed):
-            private = can_be_allowed(target.literal)
-            raise AddressNotAllowed(
-                "it is private, and HUBGATE_EGRESS_ALLOW does not allow its network" if private else "it is reserved"
-            )
+            raise AddressNotAllowed(_private(target.literal) if can_be_allowed(target.literal) else "it is reserved")
 
     async def get(self, url: str, headers: Mapping[str, str], *, seconds: float, cap: int) -> HttpResponse:
         target = parse_target(url)
@@ -230,6 +227,16 @@ class AddressSlots:
         self._taken[reached] -= 1
         if not self._taken[reached]:
             del self._taken[reached]
+
+
+def _private(address: Address) -> str:
+    """The rule that a private address breaks; for a receiver on the hub's own machine, also what to do."""
+    rule = "it is private, and HUBGATE_EGRESS_ALLOW does not allow its network"
+    reached = effective_address(address)
+    if reached is None or not reached.is_loopback:
+        return rule
+    network = "127.0.0.0/8" if reached.version == 4 else "::1/128"
+    return f"{rule}. Start the hub with HUBGATE_EGRESS_ALLOW={network}, or use `hubgate webhooks listen`"
 
 
 def request_head(method: str, target: Target, headers: Mapping[str, str]) -> bytes:

@@ -21,7 +21,7 @@ class Rules(Struct, frozen=True):
     errors: ErrorShape
     # Open to browser apps of other origins, without credentials. Never for pages and forms.
     cors: bool
-    # Responses contain what others have written, and get an origin of their own.
+    # Responses have content by others, and get an origin of their own.
     sandboxed: bool = False
 
 

@@ -16,8 +16,8 @@ from typing import Protocol
 
 
 class Signal(Enum):
-    """What there is to process: new events, deliveries to read, shards to claim, entries of live streams, requests to
-    receivers behind tunnels, or their answers. The values are sent.
+    """The work that a signal announces: new events, deliveries to read, shards to claim, entries of live streams,
+    requests to receivers behind tunnels, or their answers. The values are sent.
     """
 
     EVENTS = "e"
@@ -92,7 +92,7 @@ class ListeningFifo:
 
 
 async def wait_for(event: asyncio.Event, seconds: float | None) -> None:
-    """Wait until an event is set or the time is over, and clear the event."""
+    """Wait until an event is set or the time has passed, and clear the event."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()

@@ -7,6 +7,7 @@ memory and stores the results; `requests/` builds and sends the requests. `activ
 loses no work: delivery is at least once.
 
 `management/` creates and changes webhooks, with the options in `options.py`; `watches/` stores the watched names, and
-`permissions/` decides what a webhook may report on. `tunnels/` reaches receivers on machines that the hub cannot
-reach.
+`permissions/` decides what a webhook may report on. `matching/` explains which events a webhook gets, `replaying/`
+sends many deliveries again, `insight/` shows the operator all deliveries, and `tunnels/` forwards requests to receivers
+on machines that the hub cannot reach.
 """

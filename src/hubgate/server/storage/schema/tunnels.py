@@ -24,7 +24,7 @@ tunnels = Table(
     Index(None, "expires_at"),
 )
 
-# Requests that wait for the receiver's answer. Request and answer are sealed: they contain the secrets of webhooks.
+# Requests that wait for the receiver's answer. Both are sealed: requests contain the secrets of webhooks.
 tunnel_requests = Table(
     "tunnel_requests",
     metadata,
@@ -33,7 +33,7 @@ tunnel_requests = Table(
     # The process that waits for the answer.
     Column("waiting_process", Text, nullable=False),
     Column("request", LargeBinary, nullable=False),
-    # When the process with the WebSocket took it. A request is sent at most once.
+    # When the process with the WebSocket marked it as sent. A request is sent at most once.
     Column("sent_at", BigInteger),
     Column("answer", LargeBinary),
     Column("expires_at", BigInteger, nullable=False),

@@ -240,7 +240,7 @@ delivery_hours = Table(
     sqlite_with_rowid=False,
 )
 
-# The running processes that send deliveries (webhooks/delivering/ownership.py).
+# The running processes that send deliveries (webhooks/shards/ownership.py).
 senders = Table(
     "senders",
     metadata,

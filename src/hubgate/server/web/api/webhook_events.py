@@ -162,7 +162,7 @@ class _EventStream:
                 await self._send(send, _body(part.data))
             if stream.latest <= part.cursor:
                 await stream.wait(part.cursor, self._live.comment_seconds)
-            if stream.is_over:
+            if stream.has_ended:
                 return
             if stream.latest <= part.cursor:
                 await self._send(send, _body(_COMMENT))

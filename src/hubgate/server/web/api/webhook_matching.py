@@ -9,7 +9,6 @@ from hubgate.server.access.visibility import visible_repos
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.clock import iso
 from hubgate.server.edge.routes import KIB, Query, Route
-from hubgate.server.errors import Forbidden
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
@@ -17,6 +16,7 @@ from hubgate.server.jobs.caller import mark_read_only
 from hubgate.server.web.api import webhook_shapes as shapes
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.owner_routes import WEBHOOKS, OwnerContext
+from hubgate.server.webhooks.activity.visibility import visible_deliveries
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.management import lifecycle
 from hubgate.server.webhooks.matching import dry_run, why_not
@@ -75,11 +75,9 @@ class _Api:
 
     async def why_not(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
         stored = await lifecycle.get(self._webhooks, context.owner, request.param("id"))
-        grant = grant_of(self._webhooks, context.identity)
-        if grant is not None and not grant.manages(stored.webhook):
-            raise Forbidden("This app did not create this webhook, so the app cannot see its deliveries.")
-        event_id = request.query().get("event", "")
-        found = await why_not.explain(self._webhooks, stored.webhook, event_id, visible_repos(context.identity))
+        identity, event_id = context.identity, request.query().get("event", "")
+        visible = visible_deliveries(self._webhooks, identity, stored.webhook) or visible_repos(identity)
+        found = await why_not.explain(self._webhooks, stored.webhook, event_id, visible)
         return JsonResponse(WhyNotResult(found.event.id, found.outcome, found.rule, found.text))
 
 

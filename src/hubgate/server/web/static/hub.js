@@ -62,7 +62,7 @@ for (const field of document.querySelectorAll("input[data-chooses]")) {
   });
 }
 
-// Progress: the part of the page with this attribute is fetched again every two seconds, until it has it no more.
+// Progress: a part of the page with this attribute is fetched every two seconds, until the attribute is gone.
 const refresh = async () => {
   const part = document.querySelector("[data-refresh]");
   if (!part) return;
@@ -71,7 +71,7 @@ const refresh = async () => {
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     const fresh = page.getElementById(part.id);
     if (!response.ok || !fresh) return;
-    // Buttons keep the focus unless they are gone.
+    // A focused button stays focused if it still exists.
     const focused = part.contains(document.activeElement) && document.activeElement.id;
     part.replaceWith(fresh);
     if (focused) document.getElementById(focused)?.focus();

@@ -58,7 +58,7 @@ class Deliverer:
     new_events: asyncio.Event = field(default_factory=asyncio.Event)
     _work: asyncio.Event = field(default_factory=asyncio.Event)
     _unchecked: asyncio.Event = field(default_factory=asyncio.Event)
-    # Set by wake-ups, and by due times that are earlier than those before.
+    # Set by wake-ups, and when the earliest due time becomes earlier.
     _look_now: asyncio.Event = field(default_factory=asyncio.Event)
     _is_signalled: bool = False
     _beat_now: asyncio.Event = field(default_factory=asyncio.Event)

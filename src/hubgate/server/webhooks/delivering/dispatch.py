@@ -39,7 +39,7 @@ class Dispatch:
     webhooks: Webhooks
     # Called when there is something to check, to store or to read.
     on_work: Callable[[], None]
-    # Called when something is due earlier than what was due first before.
+    # Called when the earliest due time becomes earlier.
     on_earlier_time: Callable[[], None]
     # Asked before requests start, with the monotonic time.
     may_start: Callable[[float], bool]

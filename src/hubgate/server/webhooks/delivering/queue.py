@@ -39,7 +39,7 @@ class Queue:
     # Webhooks that are not in memory although rows wait, and when these are due.
     unloaded: dict[str, int] = field(default_factory=dict)
     in_flight: int = 0
-    # Something is due earlier than what was due first before.
+    # Whether the earliest due time has become earlier.
     has_earlier_time: bool = False
     per_host: int = MAX_PER_HOST
     sizes: Sizes = SIZES

@@ -208,7 +208,7 @@ class WebhookQueue:
 
     def take(self, item: Item, now: int) -> None:
         if item.is_paced:
-            # A retry does not wait for its turn, but those after it do.
+            # A retry does not wait for the interval, but the requests after it do.
             self.paced_from = min(max(self.paced_from, now) + self.interval, now + _LONGEST_DEBT * self.interval)
         if item.source is Source.LANES:
             self.lanes[item.repo_id].items.pop(0)

@@ -1,1 +1,5 @@
-"""What the operator sees of deliveries: backlog, rate, oldest waiting and failing hosts. It changes nothing."""
+"""Deliveries of the whole hub, for the operator: backlog, rate, the oldest waiting delivery and failing hosts.
+
+Only reads. The operator's page, the metrics and `hubgate doctor` use it; `delivering/` counts its attempts with
+`throughput.py`.
+"""

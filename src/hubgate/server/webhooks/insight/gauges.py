@@ -1,4 +1,4 @@
-"""Metrics about deliveries, set by each background process of a machine on which metrics are on."""
+"""Metrics about deliveries, set by the background process of a hub with metrics."""
 
 import asyncio
 import logging

@@ -33,7 +33,7 @@ class DeliveryOverview(Struct, frozen=True):
     # have noticed.
     processes: int
     attempts: int
-    # Since when the oldest event or due delivery has waited; None if nothing does.
+    # Since when the oldest event or due delivery has waited; None if nothing waits.
     oldest_at: int | None
     # The hosts with the most failing webhooks first.
     failing: tuple[FailingHost, ...]

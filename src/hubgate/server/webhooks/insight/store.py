@@ -29,5 +29,5 @@ async def counts(tx: Tx) -> Row:
 
 
 async def failing(tx: Tx, limit: int) -> Sequence[Row]:
-    """url and failing_since of webhooks of which all recent attempts failed, the oldest first."""
+    """url and failing_since of webhooks whose recent attempts all failed, the oldest first."""
     return await tx.all(_FAILING, {"limit": limit})

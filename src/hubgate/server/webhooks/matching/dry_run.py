@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from hubgate.server.accounts.model import Owner
 from hubgate.server.clock import DAY
+from hubgate.server.events.payload import EventNames
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.management.lifecycle import StoredWebhook, WebhookRequest
@@ -26,14 +27,6 @@ class DryRun(Struct, frozen=True):
     """The newest events, newest first, at most MAX_EVENTS. Nothing was sent or stored."""
 
     events: Sequence[MatchingEvent]
-
-
-class _Named(msgspec.Struct):
-    name: str
-
-
-class _Body(msgspec.Struct):
-    repo: _Named
 
 
 async def of_new(webhooks: Webhooks, owner: Owner, settings: WebhookRequest, grant: Grant | None = None) -> DryRun:
@@ -110,7 +103,7 @@ async def with_names(tx: Tx, events: Sequence[MatchingEvent]) -> list[MatchingEv
     """Events with the names of their repos; for deleted repos, those at the event."""
     bodies = await store.bodies(tx, [event.id for event in events if event.repo_name is None])
     return [
-        replace(event, repo_name=msgspec.json.decode(bodies[event.id], type=_Body).repo.name)
+        replace(event, repo_name=msgspec.json.decode(bodies[event.id], type=EventNames).repo.name)
         if event.id in bodies
         else event
         for event in events

@@ -14,7 +14,7 @@ _PREFIXES = {"datasets/": "dataset", "spaces/": "space"}
 
 
 async def unknown_names(webhooks: Webhooks, watched: Sequence[Watch], visible: VisibleRepos) -> list[Watch]:
-    """The watches whose names nothing has that the caller may see. A repo that the caller may not see is listed like a
+    """The watches whose names belong to no account or repo that the caller may see. A hidden repo is listed like a
     missing one (attack W30).
     """
 

@@ -6,6 +6,7 @@ from msgspec import Struct
 from hubgate.server.access.visibility import VisibleRepos
 from hubgate.server.clock import iso
 from hubgate.server.errors import NotFound
+from hubgate.server.events.payload import EventNames
 from hubgate.server.ids import is_id
 from hubgate.server.storage.database import Row, Tx
 from hubgate.server.webhooks.activity import store as activity
@@ -34,7 +35,7 @@ from hubgate.server.webhooks.model import (
 from hubgate.server.webhooks.requests.outcome import NO_ANSWER
 
 NOT_FOUND = "Event not found. It may have been deleted, or you cannot see its repo."
-# Outcomes besides DELIVERED and PENDING.
+# The outcome that is neither DELIVERED nor PENDING.
 NOT_SENT = "not_sent"
 MAX_RECENT = 50
 _NO_DELIVERY = (
@@ -54,18 +55,6 @@ class Explanation(Struct, frozen=True):
     delivery: LoggedDelivery | None = None
 
 
-class _Owner(msgspec.Struct):
-    id: str
-
-
-class _MovedTo(msgspec.Struct):
-    owner: _Owner
-
-
-class _Body(msgspec.Struct, rename="camel"):
-    moved_to: _MovedTo | None = None
-
-
 async def explain(webhooks: Webhooks, webhook: Webhook, event_id: str, visible: VisibleRepos) -> Explanation:
     """Explain what became of an event. Raises NotFound for an event that the caller may not see."""
     now = webhooks.clock()
@@ -79,7 +68,7 @@ async def explain(webhooks: Webhooks, webhook: Webhook, event_id: str, visible: 
         found = await activity.of_event(tx, webhook.id, event_id, now)
         if found:
             return _of_delivery(event, webhook, _decisive(found), webhooks.quota)
-        moved_to = msgspec.json.decode(bytes(row["body"]), type=_Body).moved_to
+        moved_to = msgspec.json.decode(bytes(row["body"]), type=EventNames).moved_to
         conditions = await store.conditions(tx, webhook.id, event_id, moved_to.owner.id if moved_to else None)
         return Explanation(event, *_without_delivery(event, webhook, conditions))
 
@@ -98,7 +87,7 @@ async def recent_events(webhooks: Webhooks, visible: VisibleRepos) -> list[Match
 
 
 def _decisive(found: list[LoggedDelivery]) -> LoggedDelivery:
-    """Of a delivery and its replays: one that arrived, else one that still may, else the last."""
+    """Of a delivery and its replays: one that was delivered, else one that still may be, else the last."""
     for states in ((DELIVERED, STORED), ALIVE):
         for logged in reversed(found):
             if logged.state in states:
@@ -111,7 +100,7 @@ def _of_delivery(event: MatchingEvent, webhook: Webhook, logged: LoggedDelivery,
         text = f"Delivered. The receiver answered {logged.status}."
         return Explanation(event, DELIVERED, None, text, logged)
     if logged.state == STORED:
-        return Explanation(event, DELIVERED, None, "Stored. The webhook has no address: events are fetched.", logged)
+        return Explanation(event, DELIVERED, None, "Stored. The webhook has no URL; its events are pulled.", logged)
     if logged.state in ALIVE:
         return Explanation(event, PENDING, logged.state, _waiting_text(logged), logged)
     rule = logged.reason if logged.state == SKIPPED else logged.state
@@ -123,7 +112,7 @@ def _waiting_text(logged: LoggedDelivery) -> str:
     return {
         PENDING: "The delivery is waiting to be sent.",
         RETRYING: f"{_last_answer(logged)}{next_try}",
-        PARKED: f"The delivery waits because others failed before it.{next_try}",
+        PARKED: f"The delivery waits because earlier ones failed.{next_try}",
     }[logged.state]
 
 

@@ -136,7 +136,9 @@ async def _one(tx: Tx, webhook_id: str, replay_id: str, visible: VisibleRepos | 
 
 
 async def skipped_while_disabled(webhooks: Webhooks, webhook: Webhook) -> tuple[int, int]:
-    """How many deliveries were skipped because the webhook was disabled and not replayed since, and since when."""
+    """The number of deliveries that were skipped because the webhook was disabled and have not been replayed, and the
+    time of the first.
+    """
     now = webhooks.clock()
     row = await webhooks.db.read_long(lambda tx: store.skipped_while_disabled(tx, webhook.id, now))
     return row["total"], row["since"] or 0

@@ -2,7 +2,7 @@
 
 Copies are queued a few at a time, so that memory, the log and the time until a cancellation takes effect do not depend
 on the size of a replay. Position and copies are stored in one unit: whichever process continues queues each delivery
-once, and sends what waits under the same id. The rate is enforced when requests start.
+once, and sends waiting copies under the same id. The rate is enforced when requests start.
 """
 
 import asyncio
@@ -91,7 +91,7 @@ class ReplayRunner:
                 self.deliverer.read_again([replay.webhook_id])
 
     def _limit(self, replay: Replay) -> int:
-        """How many copies to queue now. They are queued at the rate too: for a webhook without a URL that is all."""
+        """How many copies to queue now. The rate applies here too: copies of a webhook without a URL are never sent."""
         now = time.monotonic()
         began = max(self._queued_through.get(replay.id, now - 1 / replay.rate), now - 1.0)
         limit = max(min(MAX_WAITING - replay.waiting, int((now - began) * replay.rate + _ROUNDING)), 0)

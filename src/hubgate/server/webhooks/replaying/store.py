@@ -187,7 +187,9 @@ async def cancel_all(tx: Tx, webhook_id: str, now: int) -> None:
 
 
 async def skipped_while_disabled(tx: Tx, webhook_id: str, until: int) -> Row:
-    """The deliveries that disabling a webhook skipped and no replay has sent: `total`, and the first's `since`."""
+    """Deliveries that were skipped because the webhook was disabled, and that no replay has sent: their number as
+    `total`, and the time of the first as `since`.
+    """
     row = await tx.one(
         f"""
         SELECT count(*) AS total, min(d.created_at) AS since FROM deliveries d {ABOUT}

@@ -47,7 +47,7 @@ class Stream:
     # The latest known number of the webhook.
     latest: int = 0
     # The client has disconnected, the webhook was deleted, or the process stops.
-    is_over: bool = False
+    has_ended: bool = False
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
 
     def advance(self, latest: int) -> None:
@@ -56,13 +56,13 @@ class Stream:
             self._wake.set()
 
     def end(self) -> None:
-        self.is_over = True
+        self.has_ended = True
         self._wake.set()
 
     async def wait(self, cursor: int, seconds: float) -> None:
-        """Wait until there is a delivery after `cursor` or the stream is over, but not longer than `seconds`."""
+        """Wait until there is a delivery after `cursor` or the stream has ended, but not longer than `seconds`."""
         self._wake.clear()
-        if self.latest <= cursor and not self.is_over:
+        if self.latest <= cursor and not self.has_ended:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._wake.wait()
@@ -74,7 +74,7 @@ class LiveStreams:
     # Streams of this process, in all and for one user.
     limit: int
     limit_per_user: int
-    # Interval of comments, which show both sides that the connection works.
+    # The interval of comments, by which both sides see that the connection works.
     comment_seconds: float
     # A client that reads nothing for this long is disconnected: its part of the stream waits in memory.
     stall_seconds: float

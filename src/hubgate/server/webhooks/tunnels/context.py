@@ -23,7 +23,7 @@ POSTED = Limit("tunnel requests", 600, 60, "Too many requests to this link. Try 
 
 
 class Tunnels:
-    """Tunnels in one process. `is_on` is the operator's switch: without it, no link exists."""
+    """Tunnels in one process. `is_on` is the operator's setting: if it is false, no link is found."""
 
     def __init__(
         self, db: Database, clock: Clock, secret: ServerSecret, limiter: Limiter, links: TunnelLinks, *, is_on: bool

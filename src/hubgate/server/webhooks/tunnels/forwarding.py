@@ -48,8 +48,8 @@ class Forwarding:
         body: bytes,
         seconds: float,
     ) -> Answer:
-        """The receiver's answer. NotFound without a tunnel, TunnelBusy if nothing was sent, GatewayTimeout without an
-        answer in time: the receiver may have processed the request.
+        """The receiver's answer. Raises NotFound if the tunnel does not exist, TunnelBusy if nothing was sent, and
+        GatewayTimeout without an answer in time: the receiver may have processed the request.
         """
         request_id = new_id(self._clock())
         message = pack(RequestHead(request_id, path, forwarded_headers(headers)), body)

@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from hubgate.server.clock import HOUR, MINUTE, SECOND
+from hubgate.server.clock import HOUR, MINUTE
 
 LIFETIME = 72 * HOUR
 # The oldest link of a user is removed when another would exceed this number. The user's apps together have as many.
@@ -111,7 +111,3 @@ def _usable_retry_after(given: str | None) -> str | None:
     """The value of the header, or None: a receiver's header must not end the connection, nor inject another header."""
     value = (given or "").strip()
     return value if value.isascii() and value.isprintable() and 0 < len(value) < 64 else None
-
-
-def seconds_until(moment: int, now: int) -> float:
-    return max(0.0, (moment - now) / SECOND)

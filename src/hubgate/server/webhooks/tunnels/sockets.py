@@ -90,7 +90,7 @@ class Sockets:
     ) -> int:
         """Serve a connection until it ends; the code to close it with.
 
-        `receive` returns the next message, or None at the end; `still_allowed` is asked every `check_seconds`.
+        `receive` returns the next message, or None at the end; `still_allowed` is called every `check_seconds`.
         """
         socket = Socket(tunnel)
         tasks: list[asyncio.Future[int]] = [socket.closing]

@@ -90,7 +90,7 @@ _TAKE = RowStatement(
 
 
 async def take(tx: Tx, request_ids: Sequence[str], process: str, now: int) -> Sequence[Row]:
-    """Take requests, each of which only one process can take: rows with id, tunnel_id and request."""
+    """Mark requests as sent, which only one process can do for each: rows with id, tunnel_id and request."""
     return await tx.each(_TAKE, [{"id": request_id} for request_id in request_ids], {"process": process, "now": now})
 
 
