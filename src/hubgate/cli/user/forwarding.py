@@ -1,6 +1,7 @@
 """Sends events to a receiver on this machine, as the hub would: the same bytes and headers."""
 
 import argparse
+import contextlib
 import time
 from dataclasses import dataclass
 from types import TracebackType
@@ -13,6 +14,8 @@ from hubgate.client.transport import translate_error
 
 # As long as the hub waits for a receiver.
 SECONDS = 15.0
+# A longer body, or an endless one, is not read to its end: the next event would wait for it.
+MAX_READ = 64 * 1024
 SECRET_HEADER = "X-Webhook-Secret"  # noqa: S105 (the name of the header)
 
 
@@ -60,6 +63,16 @@ class Forwarder:
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError) as failure:
             error = str(translate_error(failure, self._url))
         return Forwarded(status, error, round((time.monotonic() - started) * 1000))
+
+    def _respond(self, request: "httpx.Request") -> int:
+        """The status of the response. A body of usual size is read, so that the connection can be used again."""
+        ends, size = time.monotonic() + SECONDS, 0
+        with contextlib.closing(self._client.send(request, stream=True)) as response:
+            for piece in response.iter_raw():
+                size += len(piece)
+                if size > MAX_READ or time.monotonic() > ends:
+                    break
+        return response.status_code
 
 
 def forward_url(text: str) -> str:

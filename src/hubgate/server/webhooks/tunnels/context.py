@@ -41,9 +41,9 @@ class Tunnels:
     async def open(self, actor: Actor, user_id: str, opened_by: str | None) -> Tunnel:
         """Open a tunnel for a user; `opened_by` is set if an app does."""
         self._require_on()
-        await self._limiter.take(OPENED, user_id)
         now = self._clock()
         tunnel = Tunnel(new_tunnel_id(), user_id, opened_by, now, now + LIFETIME)
+        await self._limiter.take(OPENED, _counted_for(tunnel))
 
         async def unit(tx: Tx) -> None:
             await lock_account_and_credentials(tx, user_id, actor.credentials_version)
@@ -70,7 +70,7 @@ class Tunnels:
         return found
 
     async def count_connection(self, tunnel: Tunnel) -> None:
-        await self._limiter.take(CONNECTED, tunnel.user_id)
+        await self._limiter.take(CONNECTED, _counted_for(tunnel))
 
     async def count_post(self, tunnel: Tunnel) -> None:
         await self._limiter.take(POSTED, tunnel.id)
@@ -95,3 +95,8 @@ class Tunnels:
     def _require_on(self) -> None:
         if not self._is_on:
             raise Forbidden("The operator of this hub has switched temporary links off.")
+
+
+def _counted_for(tunnel: Tunnel) -> str:
+    """The subject of rate limits. An app must not use up the limits of its user."""
+    return tunnel.user_id if tunnel.opened_by is None else f"{tunnel.user_id} apps"
