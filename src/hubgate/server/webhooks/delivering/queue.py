@@ -25,6 +25,8 @@ MAX_PER_HOST, FEWEST_PER_HOST = 64, 8
 FRESH_SECONDS, CHECKED_AHEAD = 0.1, 2 * MAX_IN_FLIGHT
 # Rows of further webhooks are read, and new deliveries are handed over, while fewer webhooks than this are in memory.
 MAX_READ, MAX_HANDED_OVER = MAX_TOTAL_IN_FLIGHT, 20_000
+# Webhooks that are considered for one read.
+MAX_LOOKED_AT = 1024
 # A webhook that can send nothing for longer than this is removed from memory.
 UNLOADED_AFTER = 5 * SECOND
 
@@ -78,13 +80,17 @@ class Queue:
         """Webhooks whose rows must be read, each with the repo after which the lanes to read begin."""
         room = MAX_READ - len(self.webhooks)
         found: dict[str, str] = {}
-        for webhook_id in itertools.islice(self.unread, limit):
-            queue = self.webhooks.get(webhook_id)
-            room -= queue is None
-            if queue is not None or room >= 0:
-                found[webhook_id] = queue.last_repo if queue else ""
-        for webhook_id in found:
+        for webhook_id in list(itertools.islice(self.unread, MAX_LOOKED_AT)):
+            if len(found) == limit:
+                break
             del self.unread[webhook_id]
+            queue = self.webhooks.get(webhook_id)
+            if queue is None and room <= 0:
+                # To the end: those in memory, which leave it only after they have been read, must not wait behind it.
+                self.unread[webhook_id] = None
+                continue
+            room -= queue is None
+            found[webhook_id] = queue.last_repo if queue else ""
         return found
 
     def load(self, webhook_id: str, window: Window | None, now: int) -> None:
