@@ -5,12 +5,15 @@ import contextlib
 import time
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from hubgate.client.addresses import origin_of
 from hubgate.client.models import WebhookEvent
 from hubgate.client.responses import sanitized
 from hubgate.client.transport import translate_error
+
+if TYPE_CHECKING:
+    import httpx
 
 # As long as the hub waits for a receiver.
 SECONDS = 15.0
@@ -58,8 +61,7 @@ class Forwarder:
         started = time.monotonic()
         status, error = None, None
         try:
-            # The body is read too, so that the connection can be used again.
-            status = self._client.send(request).status_code
+            status = self._respond(request)
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError) as failure:
             error = str(translate_error(failure, self._url))
         return Forwarded(status, error, round((time.monotonic() - started) * 1000))
