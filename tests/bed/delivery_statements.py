@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from hubgate.server.storage.sqltext import RowStatement, as_single_statement, positional
-from hubgate.server.webhooks import delivering, fanout, insight, replaying, shards, watches
+from hubgate.server.webhooks import deliveries_store, delivering, fanout, insight, replaying, shards, watches
 from hubgate.server.webhooks.activity import rollup_store
 
 _SQL = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE)\s")
@@ -22,7 +22,7 @@ Statement = str | RowStatement
 def statements() -> dict[str, Statement]:
     """By module and name, or by module and line for those inside functions."""
     found: dict[str, Statement] = {}
-    modules = [rollup_store]
+    modules = [deliveries_store, rollup_store]
     for package in (delivering, fanout, insight, replaying, shards, watches):
         found_modules = pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
         modules += [importlib.import_module(info.name) for info in found_modules]

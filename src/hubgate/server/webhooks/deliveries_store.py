@@ -1,4 +1,4 @@
-"""SQL conditions on deliveries, among them the permission to send, and the statement that adds replays and tests."""
+"""SQL conditions on deliveries, among them the permission to send, and the statements that add deliveries."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, fields
 
 from hubgate.server.storage.database import Tx
+from hubgate.server.storage.sqltext import Params, RowStatement, columns_of
 from hubgate.server.webhooks.model import NO_ID
 from hubgate.server.webhooks.permissions.store import could_read, may_read
 
@@ -72,3 +73,21 @@ _ADD = f"INSERT INTO deliveries ({', '.join(_NEW)}) VALUES ({', '.join(f':{name}
 async def add(tx: Tx, deliveries: Sequence[NewDelivery]) -> None:
     if deliveries:
         await tx.exec_many(_ADD, [asdict(delivery) for delivery in deliveries])
+
+
+_FANNED_OUT = columns_of(
+    text="id webhook_id event_id repo_id repo_type repo_name scope action state reason",
+    bigint="seq repo_seq depth due_at ended_at",
+)
+_ADD_FANNED_OUT = RowStatement(
+    f"""
+    INSERT INTO deliveries ({", ".join(_FANNED_OUT)}, replay_of, is_test, attempts, created_at)
+    SELECT {", ".join(f":{name}" for name in _FANNED_OUT)}, '', 0, 0, CAST(:now AS bigint) /*pg FROM batch */
+    """,
+    _FANNED_OUT,
+)
+
+
+async def add_fanned_out(tx: Tx, rows: Sequence[Params], now: int) -> None:
+    """Add the deliveries of events, given as the columns of `_FANNED_OUT`."""
+    await tx.each(_ADD_FANNED_OUT, rows, {"now": now})

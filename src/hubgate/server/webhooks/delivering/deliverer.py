@@ -63,7 +63,7 @@ class Deliverer:
     _is_signalled: bool = False
     _beat_now: asyncio.Event = field(default_factory=asyncio.Event)
     # Fewer while checks take too long to be of use.
-    _checked_at_once: int = CHECKED_AT_ONCE
+    checked_at_once: int = CHECKED_AT_ONCE
     # Results could not be stored: nothing is sent.
     _in_trouble: bool = False
     _has_wakes: bool = False
@@ -219,7 +219,7 @@ class Deliverer:
     async def check_some(self) -> bool:
         """Check the next deliveries and start them; False if there are none."""
         dispatch, moment = self.dispatch, time.monotonic()
-        items = dispatch.queue.to_check(self._checked_at_once, self.webhooks.clock(), moment)
+        items = dispatch.queue.to_check(self.checked_at_once, self.webhooks.clock(), moment)
         if not items:
             return False
         try:
@@ -227,17 +227,16 @@ class Deliverer:
         except BaseException:
             dispatch.queue.checked(items, self.webhooks.clock())
             raise
-        dispatch.apply_check(items, rows, self._valid_since(moment, len(items)))
+        dispatch.apply_check(items, rows, self.valid_since(moment, time.monotonic(), len(items)))
         return True
 
-    def _valid_since(self, began: float, count: int) -> float:
+    def valid_since(self, began: float, ended: float, count: int) -> float:
         """When a check began, unless the database is so slow that nothing could ever start: then a check of a single
         delivery is valid for a moment after its end, if the one before was slow too. After a single pause, such as that
         of a lost packet, the delivery is checked again.
         """
-        ended, was_slow = time.monotonic(), self._checked_at_once == 1
-        is_slow = ended - began > FRESH_SECONDS / 2
-        self._checked_at_once = max(count // 2, 1) if is_slow else min(2 * self._checked_at_once, CHECKED_AT_ONCE)
+        was_slow, is_slow = self.checked_at_once == 1, ended - began > FRESH_SECONDS / 2
+        self.checked_at_once = max(count // 2, 1) if is_slow else min(2 * self.checked_at_once, CHECKED_AT_ONCE)
         return ended - FRESH_SECONDS / 2 if is_slow and was_slow else began
 
     async def _store(self) -> None:

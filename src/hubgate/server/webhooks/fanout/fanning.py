@@ -17,6 +17,7 @@ from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.signals import Signal
 from hubgate.server.storage.sqltext import Value
+from hubgate.server.webhooks import deliveries_store
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.deliverer import Deliverer
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Source
@@ -129,7 +130,7 @@ class FanOut:
                 if row["state"] == PENDING:
                     items.append(_item(str(row["id"]), chunk.event, webhook, now, moment))
         self._attempted = list(reserved)
-        await store.add(tx, rows, now)
+        await deliveries_store.add_fanned_out(tx, rows, now)
         if rows:
             tx.signal(Signal.STREAMS)
         handed_over = {item.webhook_id for item in items}

@@ -1,6 +1,6 @@
 """Statements that turn events into deliveries."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import asdict, fields
@@ -143,20 +143,3 @@ async def reserve(tx: Tx, counts: Mapping[str, Counts], now: int) -> dict[str, R
     times = {"now": now, "window": now - QUOTA_WINDOW, "ahead": now + CLOCK_TOLERANCE}
     found = await tx.each(_RESERVE, rows, times)
     return {row[0]: Reserved(row[0], row[1], row[2], row[3], row[4], WebhookSettings(*row[5:])) for row in found}
-
-
-_COLUMNS = columns_of(
-    text="id webhook_id event_id repo_id repo_type repo_name scope action state reason",
-    bigint="seq repo_seq depth due_at ended_at",
-)
-_ADD = RowStatement(
-    f"""
-    INSERT INTO deliveries ({", ".join(_COLUMNS)}, replay_of, is_test, attempts, created_at)
-    SELECT {", ".join(f":{name}" for name in _COLUMNS)}, '', 0, 0, CAST(:now AS bigint) /*pg FROM batch */
-    """,
-    _COLUMNS,
-)
-
-
-async def add(tx: Tx, rows: Sequence[Params], now: int) -> None:
-    await tx.each(_ADD, rows, {"now": now})

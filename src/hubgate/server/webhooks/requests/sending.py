@@ -78,9 +78,13 @@ class Sender:
         elif not request.is_ended:
             request.connection = connection
 
+    @property
+    def in_flight(self) -> list[Request]:
+        return list(self._requests.values())
+
     def abort(self, item: Item | None = None) -> None:
         """End the request of a delivery, or all requests, without an outcome."""
-        for request in list(self._requests.values()):
+        for request in self.in_flight:
             if item in (None, request.item):
                 self._end(request, None)
                 if request.task is not None:
