@@ -93,6 +93,8 @@ class HubProcess:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(20)
+        # A child that is still dying holds the port.
+        until(lambda: not _is_group_alive(self.process.pid))
         self._close()
 
     def _address(self) -> str:
@@ -128,6 +130,12 @@ def read_terminal(terminal: int) -> bytes:
             output += piece
     os.close(terminal)
     return output
+
+
+def _is_group_alive(group: int) -> bool:
+    listed = subprocess.run(["ps", "-A", "-o", "pgid=,stat="], capture_output=True, text=True, check=True).stdout
+    rows = (line.split() for line in listed.splitlines())
+    return any(int(pgid) == group and not stat.startswith("Z") for pgid, stat in rows)
 
 
 def free_port() -> int:

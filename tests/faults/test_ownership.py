@@ -100,7 +100,7 @@ def test_frozen_owner_is_replaced_and_changes_nothing_later(store: Store, watche
         scenario.freeze(frozen)
         before = scenario.rows(OWNERS)
         with scenario.delivering():
-            scenario.until_settled(40)
+            scenario.until_settled()
             recorded = scenario.rows(RECORDED)
             deliveries: set[object] = {row[0] for row in recorded}
             sent = requests_of(watchers, deliveries)
@@ -108,7 +108,7 @@ def test_frozen_owner_is_replaced_and_changes_nothing_later(store: Store, watche
             scenario.resume(frozen)
             scenario.until_shared(2)
             acknowledged += scenario.change_all(ada, "ada/one", "ada/two", times=5)
-            scenario.until_settled(40)
+            scenario.until_settled()
             assert before[0] not in scenario.rows(OWNERS)
         assert [row for row in scenario.rows(RECORDED) if row[0] in deliveries] == recorded
         assert requests_of(watchers, deliveries) == sent
@@ -285,7 +285,7 @@ def coming_and_going(scenario: Scenario, number: int, chance: random.Random) -> 
         yield
         if number % 10 == 9:
             scenario.freeze(process)
-            # PostgreSQL ends the transactions of a frozen process after ten seconds, one after the other.
+            # PostgreSQL ends the transactions of a frozen process after five seconds, one after the other.
             scenario.until_shared(1, 60)
             scenario.resume(process)
             scenario.until_shared(2)

@@ -37,8 +37,8 @@ CONNECTIONS = 12
 LONG_READS_PER_CALLER = 2
 CONNECT_SECONDS = 3.0
 STATEMENT_SECONDS = 15.0
-# Less than a statement may wait for a lock that such a transaction holds.
-IDLE_SECONDS = 10.0
+# Less than a statement may wait for locks that several such transactions hold, one after the other.
+IDLE_SECONDS = 5.0
 QUEUE_SECONDS = 5.0
 ATTEMPTS = 3
 # The background process reads and writes by key. Without statistics, in the first minute of a new or fast growing
