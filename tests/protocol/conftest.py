@@ -1,11 +1,15 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from tests.bed.engines import Engine, SqliteEngine, settings_for
 from tests.bed.organizations import two_hubs
+from tests.bed.people import api, browser_of, create_token, create_user
 from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.webhooks import Receiver, run_receiver
+
+from hubgate.server.accounts.model import User
 
 
 @pytest.fixture(params=["granian", "uvicorn"])
@@ -26,3 +30,22 @@ def hubs(engine: Engine, tmp_path: Path) -> Iterator[tuple[RunningHub, RunningHu
 def receiver() -> Iterator[Receiver]:
     with run_receiver() as started:
         yield started
+
+
+@pytest.fixture
+def user(hub: RunningHub) -> User:
+    return create_user(hub, "ada")
+
+
+@pytest.fixture
+def ada(hub: RunningHub, user: User) -> Iterator[httpx.Client]:
+    """Ada's client of the API."""
+    with api(hub, create_token(hub, user)) as client:
+        yield client
+
+
+@pytest.fixture
+def browser(hub: RunningHub, user: User) -> Iterator[httpx.Client]:
+    """Ada, signed in on the pages."""
+    with browser_of(hub, user) as client:
+        yield client

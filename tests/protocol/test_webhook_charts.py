@@ -6,12 +6,11 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import api, browser_of, create_token, create_user, submit
+from tests.bed.people import submit
 from tests.bed.repos import create_repo
 from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.webhooks import Receiver, create_webhook, settle
 
-from hubgate.server.accounts.model import User
 from hubgate.server.resources import Hub
 from hubgate.server.webhooks.activity.rollup import RollUp
 
@@ -23,23 +22,6 @@ SUMS = "total, delivered, failed, retrying, waiting, skipped"
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
     with run_hub(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
         yield started
-
-
-@pytest.fixture
-def user(hub: RunningHub) -> User:
-    return create_user(hub, "ada")
-
-
-@pytest.fixture
-def ada(hub: RunningHub, user: User) -> Iterator[httpx.Client]:
-    with api(hub, create_token(hub, user)) as client:
-        yield client
-
-
-@pytest.fixture
-def browser(hub: RunningHub, user: User) -> Iterator[httpx.Client]:
-    with browser_of(hub, user) as client:
-        yield client
 
 
 def roll_up(hub: RunningHub) -> list[tuple[int, ...]]:

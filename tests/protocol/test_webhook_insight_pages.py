@@ -36,23 +36,6 @@ def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
         yield started
 
 
-@pytest.fixture
-def user(hub: RunningHub) -> User:
-    return create_user(hub, "ada")
-
-
-@pytest.fixture
-def ada(hub: RunningHub, user: User) -> Iterator[httpx.Client]:
-    with api(hub, create_token(hub, user)) as client:
-        yield client
-
-
-@pytest.fixture
-def browser(hub: RunningHub, user: User) -> Iterator[httpx.Client]:
-    with browser_of(hub, user) as client:
-        yield client
-
-
 def dry_run(browser: httpx.Client, page: str, form: str, at: str, **fields: str | list[str]) -> httpx.Response:
     """Press "See last 7 days" in the form."""
     return browser.post(f"{at}/dry-run", data={**Page(browser.get(page)).hidden(form), **fields})

@@ -27,17 +27,6 @@ def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
 
 
 @pytest.fixture
-def user(hub: RunningHub) -> User:
-    return create_user(hub, "ada")
-
-
-@pytest.fixture
-def ada(hub: RunningHub, user: User) -> Iterator[httpx.Client]:
-    with api(hub, create_token(hub, user)) as client:
-        yield client
-
-
-@pytest.fixture
 def bob(hub: RunningHub) -> Iterator[httpx.Client]:
     with api(hub, create_token(hub, create_user(hub, "bob"))) as client:
         yield client

@@ -8,13 +8,11 @@ from typing import Any
 import httpx
 import pytest
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import Page, api, browser_of, create_token, create_user, submit
+from tests.bed.people import Page, submit
 from tests.bed.replays import run_replays
 from tests.bed.repos import create_repo
 from tests.bed.running_hub import RunningHub, run_hub
-from tests.bed.webhooks import Receiver, create_webhook, logs, run_receiver, settle
-
-from hubgate.server.accounts.model import User
+from tests.bed.webhooks import Receiver, create_webhook, logs, settle
 
 pytestmark = pytest.mark.one_engine
 
@@ -24,29 +22,6 @@ ROOT, API = "/settings/webhooks", "/api/settings/webhooks"
 @pytest.fixture
 def hub(engine: Engine, tmp_path) -> Iterator[RunningHub]:
     with run_hub(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
-        yield started
-
-
-@pytest.fixture
-def user(hub: RunningHub) -> User:
-    return create_user(hub, "ada")
-
-
-@pytest.fixture
-def ada(hub: RunningHub, user: User) -> Iterator[httpx.Client]:
-    with api(hub, create_token(hub, user)) as client:
-        yield client
-
-
-@pytest.fixture
-def browser(hub: RunningHub, user: User) -> Iterator[httpx.Client]:
-    with browser_of(hub, user) as client:
-        yield client
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with run_receiver() as started:
         yield started
 
 

@@ -8,14 +8,13 @@ import httpx
 import pytest
 from tests.bed.background_delivery import deliver_in_background
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import api, browser_of, create_token, create_user, submit
+from tests.bed.people import submit
 from tests.bed.processes import until
 from tests.bed.repos import create_commit, create_repo
 from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.stepwise_delivery import stepwise
 from tests.bed.webhooks import LOGS, Receiver, create_webhook, logs, run_receiver, settle, within
 
-from hubgate.server.accounts.model import User
 from hubgate.server.webhooks.model import BREAKER_OPENS_AFTER
 from hubgate.server.webhooks.retention.deletion import Retention
 
@@ -25,23 +24,6 @@ def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
     settings = settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8", webhook_quota="30")
     with run_hub(settings) as started:
         yield started
-
-
-@pytest.fixture
-def user(hub: RunningHub) -> User:
-    return create_user(hub, "ada")
-
-
-@pytest.fixture
-def ada(hub: RunningHub, user: User) -> Iterator[httpx.Client]:
-    with api(hub, create_token(hub, user)) as client:
-        yield client
-
-
-@pytest.fixture
-def browser(hub: RunningHub, user: User) -> Iterator[httpx.Client]:
-    with browser_of(hub, user) as client:
-        yield client
 
 
 def test_breaker_lets_one_delivery_through(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:

@@ -359,12 +359,9 @@ def test_new_delivery_does_not_wait_for_a_replay_or_test_of_the_same_repo() -> N
     assert [each.id for each in new + started(queue, NOW)] == ["new"]
 
 
-def test_webhooks_in_memory_are_read_even_behind_many_for_which_there_is_no_room(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_webhooks_in_memory_are_read_even_behind_many_for_which_there_is_no_room() -> None:
     """Those in memory leave it only after they have been read: otherwise nothing would ever be read again."""
-    monkeypatch.setattr("hubgate.server.webhooks.delivering.queue.MAX_READ", 3)
-    queue, limit = Queue(), 2
+    queue, limit = Queue(max_read=3), 2
     queue.hand_over([item(f"{n}", webhook_id=f"{n:024x}") for n in range(3)], NOW)
     in_flight = started(queue, NOW)
     for n in (*range(10, 15), *range(3)):

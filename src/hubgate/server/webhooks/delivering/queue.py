@@ -45,6 +45,7 @@ class Queue:
     has_earlier_time: bool = False
     per_host: int = MAX_PER_HOST
     sizes: Sizes = SIZES
+    max_read: int = MAX_READ
     _ring: deque[WebhookQueue] = field(default_factory=deque)
     _to_check: deque[WebhookQueue] = field(default_factory=deque)
     _at_host: Counter[str] = field(default_factory=Counter)
@@ -78,7 +79,7 @@ class Queue:
 
     def take_unread(self, limit: int) -> dict[str, str]:
         """Webhooks whose rows must be read, each with the repo after which the lanes to read begin."""
-        room = MAX_READ - len(self.webhooks)
+        room = self.max_read - len(self.webhooks)
         found: dict[str, str] = {}
         for webhook_id in list(itertools.islice(self.unread, MAX_LOOKED_AT)):
             if len(found) == limit:
@@ -277,7 +278,7 @@ class Queue:
         is_idle = not queue.unsettled and not queue.is_checking
         if queue.is_used_up(now):
             self.unread[queue.id] = None
-            if is_idle and len(self.webhooks) + len(self.unread) > MAX_READ:
+            if is_idle and len(self.webhooks) + len(self.unread) > self.max_read:
                 # Not all fit into memory, so they take turns.
                 del self.webhooks[queue.id]
                 return
