@@ -11,8 +11,8 @@ from hubgate.server.webhooks.management.lifecycle import WebhookRequest
 
 WEBHOOKS, PER_WEBHOOK = 100_000, 50
 WEBHOOKS_PER_UNIT = 5_000
-# An hour ago: retention keeps the rows.
-AGE = 3600 * 1_000_000
+# Three hours ago: retention keeps the rows, and the hourly roll-up reads them once, when the hub starts.
+AGE = 3 * 3600 * 1_000_000
 
 _NUMBERS = """
     WITH RECURSIVE numbers(n) AS (
