@@ -280,6 +280,8 @@ def build(hub: Hub) -> Edge:
     pages = Pages(hub.settings, Csrf(hub.secret, hub.settings.base_url))
     loader = pages._templates.loader
     assert loader is not None
+    # Other hubs of this process share the templates.
+    pages._templates = pages._templates.overlay()
     pages._templates.loader = ChoiceLoader([loader, FileSystemLoader(Path(__file__).parent)])
 
     async def gallery(request: HubRequest) -> Response:

@@ -6,7 +6,7 @@ parameter; `{name}.git` matches a segment by its suffix, `{name:path}` the rest.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import lru_cache
 from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
@@ -53,34 +53,44 @@ class RouteMatch(NamedTuple):
 
 
 class _Node:
-    __slots__ = ("fixed", "rest", "routes", "suffixes")
+    __slots__ = ("fixed", "place", "rest", "suffixes")
 
     def __init__(self) -> None:
         self.fixed: dict[str, _Node] = {}
         # By the suffix that follows the parameter in its segment; "" for a plain parameter.
         self.suffixes: dict[str, _Node] = {}
         self.rest: _Node | None = None
-        self.routes: dict[str, Route] = {}
+        # The number of the path that ends here.
+        self.place: int | None = None
+
+
+class _Tree(NamedTuple):
+    """The paths of a table, without its routes: all tables with the same paths share it."""
+
+    root: _Node
+    fallback: _Node
+    # For each path, in the order given, its number. Paths that match alike have the same number.
+    places: tuple[int, ...]
 
 
 class RouteTable:
     def __init__(self, routes: Iterable[Route]) -> None:
         self.routes = tuple(routes)
-        self._root, self._fallback = _Node(), _Node()
+        self._tree = _tree_of(tuple((route.path, route.is_fallback) for route in self.routes))
+        # By the number of the path.
+        self._by_method: dict[int, dict[str, Route]] = {place: {} for place in self._tree.places}
         # Routes without parameters by path and method, as the walk would find them.
         self._fixed: dict[tuple[bytes, str], RouteMatch] = {}
-        fixed = []
-        for route in self.routes:
-            node = self._node_for(route)
-            if route.method in node.routes:
+        for route, place in zip(self.routes, self._tree.places, strict=True):
+            by_method = self._by_method[place]
+            if route.method in by_method:
                 raise ValueError(f"{route.method} {route.path} is in the table twice")
-            node.routes[route.method] = route
+            by_method[route.method] = route
+        for route, place in zip(self.routes, self._tree.places, strict=True):
             if "{" not in route.path:
-                fixed.append((route, node))
-        for route, node in fixed:
-            methods = (route.method, "HEAD") if route.method == "GET" else (route.method,)
-            at, by_method = route.path.encode(), node.routes
-            self._fixed |= {(at, method): RouteMatch.for_method(method, by_method, []) for method in methods}
+                methods = (route.method, "HEAD") if route.method == "GET" else (route.method,)
+                at, by_method = route.path.encode(), self._by_method[place]
+                self._fixed |= {(at, method): RouteMatch.for_method(method, by_method, []) for method in methods}
 
     def find(self, method: str, raw_path: bytes) -> RouteMatch | None:
         if fixed := self._fixed.get((raw_path, method)):
@@ -89,11 +99,26 @@ class RouteTable:
             segments = raw_path.decode("ascii").split("/")[1:]
         except UnicodeDecodeError:
             raise BadRequest("Percent-encode the address.") from None
-        return _find(self._root, method, segments) or _find(self._fallback, method, segments)
+        return self._find(self._tree.root, method, segments) or self._find(self._tree.fallback, method, segments)
 
-    def _node_for(self, route: Route) -> _Node:
-        node = self._fallback if route.is_fallback else self._root
-        for kind, name in _steps(route.path):
+    def _find(self, root: _Node, method: str, segments: list[str]) -> RouteMatch | None:
+        """The first matching path that has the method, otherwise the first matching path."""
+        first: RouteMatch | None = None
+        for place, params in _walk(root, segments, 0):
+            found = RouteMatch.for_method(method, self._by_method[place], params)
+            if found.match:
+                return found
+            first = first or found
+        return first
+
+
+@lru_cache(maxsize=4)
+def _tree_of(paths: tuple[tuple[str, bool], ...]) -> _Tree:
+    """Build the tree of these paths, each with whether it is a fallback."""
+    root, fallback, places = _Node(), _Node(), list[int]()
+    for number, (path, is_fallback) in enumerate(paths):
+        node = fallback if is_fallback else root
+        for kind, name in _steps(path):
             if kind == "fixed":
                 node = _child(node.fixed, name)
             elif kind == "suffix":
@@ -101,10 +126,12 @@ class RouteTable:
             else:
                 node.rest = node.rest or _Node()
                 node = node.rest
-        return node
+        if node.place is None:
+            node.place = number
+        places.append(node.place)
+    return _Tree(root, fallback, tuple(places))
 
 
-@cache
 def _steps(path: str) -> tuple[tuple[Literal["fixed", "suffix", "rest"], str], ...]:
     """What each segment of a route's path matches, with its text or the suffix after its parameter."""
     segments, steps = path.split("/")[1:], list[tuple[Literal["fixed", "suffix", "rest"], str]]()
@@ -131,22 +158,11 @@ def _child(children: dict[str, _Node], name: str) -> _Node:
     return found
 
 
-def _find(root: _Node, method: str, segments: list[str]) -> RouteMatch | None:
-    """The first matching path that has the method, otherwise the first matching path."""
-    first: RouteMatch | None = None
-    for node, params in _walk(root, segments, 0):
-        found = RouteMatch.for_method(method, node.routes, params)
-        if found.match:
-            return found
-        first = first or found
-    return first
-
-
-def _walk(node: _Node, segments: list[str], at: int) -> Iterator[tuple[_Node, list[str]]]:
-    """All nodes that match the path, most specific first, each with its raw parameters."""
+def _walk(node: _Node, segments: list[str], at: int) -> Iterator[tuple[int, list[str]]]:
+    """The numbers of all paths that match, most specific first, each with its raw parameters."""
     if at == len(segments):
-        if node.routes:
-            yield node, []
+        if node.place is not None:
+            yield node.place, []
         return
     segment = segments[at]
     if child := node.fixed.get(segment):
@@ -162,8 +178,8 @@ def _walk(node: _Node, segments: list[str], at: int) -> Iterator[tuple[_Node, li
         if value and segment.endswith(suffix):
             for found, params in _walk(child, segments, at + 1):
                 yield found, [value, *params]
-    if node.rest and node.rest.routes:
-        yield node.rest, ["/".join(segments[at:])]
+    if node.rest and node.rest.place is not None:
+        yield node.rest.place, ["/".join(segments[at:])]
 
 
 def _decoded(part: str) -> str:

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
-from jinja2.bccache import Bucket
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -33,21 +33,31 @@ THEMES = ("system", "light", "dark")
 NO_ERRORS: Mapping[str, str] = {}
 
 
-class _TemplateCache(BytecodeCache):
-    """Compiled templates, cached once per process for all hubs in it."""
-
-    def __init__(self) -> None:
-        self._bytecode: dict[str, bytes] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        if code := self._bytecode.get(bucket.key):
-            bucket.bytecode_from_string(code)
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        self._bytecode[bucket.key] = bucket.bytecode_to_string()
-
-
-_TEMPLATE_CACHE = _TemplateCache()
+@cache
+def _environment() -> Environment:
+    """The compiled templates, once per process for all hubs in it."""
+    templates = Environment(
+        loader=FileSystemLoader(Path(__file__).with_name("templates")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # Templates change only with the code, at a restart, so files are not checked for every page.
+        auto_reload=False,
+    )
+    templates.globals.update(asset=asset_url, version=__version__, themes=THEMES, avatar=avatar_url)
+    templates.filters.update(
+        display_name=display_name,
+        clean=clean,
+        clean_lines=clean_lines,
+        iso=iso,
+        format_time=format_time,
+        format_size=format_size,
+        continue_to=continue_to,
+        breakable=breakable,
+        breakable_email=breakable_email,
+    )
+    return templates
 
 
 class Pages:
@@ -56,36 +66,9 @@ class Pages:
     def __init__(self, settings: Settings, csrf: Csrf) -> None:
         self.settings = settings
         self._csrf = csrf
-        self._templates = Environment(
-            loader=FileSystemLoader(Path(__file__).with_name("templates")),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            # Templates change only with the code, at a restart, so files are not checked for every page.
-            auto_reload=False,
-            bytecode_cache=_TEMPLATE_CACHE,
-        )
-        self._templates.globals.update(
-            asset=asset_url,
-            version=__version__,
-            base_url=settings.base_url,
-            hub_host=urlsplit(settings.base_url).netloc,
-            themes=THEMES,
-            signup=settings.signup,
-            avatar=avatar_url,
-        )
-        self._templates.filters.update(
-            display_name=display_name,
-            clean=clean,
-            clean_lines=clean_lines,
-            iso=iso,
-            format_time=format_time,
-            format_size=format_size,
-            continue_to=continue_to,
-            breakable=breakable,
-            breakable_email=breakable_email,
-        )
+        self._templates = _environment()
+        base_url = settings.base_url
+        self._site = {"base_url": base_url, "hub_host": urlsplit(base_url).netloc, "signup": settings.signup}
 
     def page(
         self,
@@ -99,7 +82,7 @@ class Pages:
         csrf_value, new_cookie = self._csrf.field_for(request)
         flash = cookies.read_flash(request, self._csrf.secret, secure=self.settings.secure)
         html = self._templates.get_template(template).render(
-            values,
+            self._site | values,
             errors=errors,
             flash=flash,
             me=caller_of(request).person,
