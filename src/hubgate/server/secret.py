@@ -36,18 +36,19 @@ class ServerSecret:
     def __init__(self, keys: str) -> None:
         self._masters = [key.encode() for key in secret_key(keys).split(",")]
         self._derived = lru_cache(maxsize=64)(_derive)
+        self._ciphers = {master: AESGCM(self._derived(master, "seal")) for master in self._masters}
 
     def seal(self, plaintext: bytes, location: str) -> bytes:
-        key = self._derived(self._masters[0], "seal")
-        nonce = os.urandom(_NONCE_BYTES)
-        return _VERSION + self._tag(self._masters[0]) + nonce + AESGCM(key).encrypt(nonce, plaintext, location.encode())
+        master, nonce = self._masters[0], os.urandom(_NONCE_BYTES)
+        sealed = self._ciphers[master].encrypt(nonce, plaintext, location.encode())
+        return _VERSION + self._tag(master) + nonce + sealed
 
     def open(self, sealed: bytes, location: str) -> bytes:
         tag, nonce, body = sealed[1:5], sealed[5:17], sealed[17:]
         for master in self._masters:
             if sealed[:1] == _VERSION and self._tag(master) == tag:
                 try:
-                    return AESGCM(self._derived(master, "seal")).decrypt(nonce, body, location.encode())
+                    return self._ciphers[master].decrypt(nonce, body, location.encode())
                 except InvalidTag:
                     break
         raise CannotOpen(location)

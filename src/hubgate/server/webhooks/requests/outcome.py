@@ -1,8 +1,11 @@
 """The outcome of an attempt, and what follows from it. No I/O."""
 
+import html
+import json
 import re
 from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
+from urllib.parse import quote
 
 from msgspec import Struct
 
@@ -21,8 +24,8 @@ class Try(Struct, frozen=True):
     at: int
     duration_ms: int
     answer: HttpResponse | None
-    # Spellings of the secret that must not be readable in the stored response, the longest first.
-    spellings: tuple[bytes, ...] = ()
+    # Must not be readable in the stored response, however it is written there.
+    secret: str = ""
 
     @property
     def status(self) -> int | None:
@@ -36,17 +39,24 @@ class Try(Struct, frozen=True):
     def response(self) -> bytes:
         """The beginning of the response without the secret: a receiver may repeat the request's headers (W33)."""
         body = self.answer.body if self.answer else b""
-        if not body or not self.spellings:
+        if not body or not self.secret:
             return body[:LONGEST_RESPONSE]
+        spellings = _spellings(self.secret)
         # A secret that begins within the excerpt is masked in full, by a mask of the same length.
-        found = body[: LONGEST_RESPONSE + len(self.spellings[0])]
-        for spelling in self.spellings:
+        found = body[: LONGEST_RESPONSE + len(spellings[0])]
+        for spelling in spellings:
             found = found.replace(spelling, b"*" * len(spelling))
         return found[:LONGEST_RESPONSE]
 
     @property
     def arrived(self) -> bool:
         return self.answer is not None and 200 <= self.answer.status < 300
+
+
+def _spellings(secret: str) -> tuple[bytes, ...]:
+    """The secret as it is, and as JSON, HTML and URLs write it; the longest first."""
+    spellings = {secret, json.dumps(secret)[1:-1], html.escape(secret), quote(secret, safe="")}
+    return tuple(sorted((spelling.encode() for spelling in spellings), key=len, reverse=True))
 
 
 class Verdict(Struct, frozen=True):

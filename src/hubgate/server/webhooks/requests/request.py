@@ -1,10 +1,7 @@
 """The request of a delivery: headers, signatures and body. Parts that all requests of a webhook share are cached."""
 
-import html
-import json
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
 from msgspec import Struct
 from msgspec.structs import fields
@@ -68,8 +65,7 @@ class Prepared(Struct, frozen=True):
     sign: signing.Sign
     sign_old: signing.Sign | None
     old_until: int
-    # How a receiver may repeat the secret in its response (attack W33), the longest first.
-    spellings: tuple[bytes, ...]
+    secret: str
     # Set if the URL is a temporary link of this hub, which is not dialled.
     link: TunnelLink | None = None
 
@@ -96,7 +92,7 @@ def prepare(
         sign,
         sign_old,
         settings.old_secret_until or 0,
-        _spellings(text),
+        text,
         link,
     )
 
@@ -115,13 +111,7 @@ def signers(
 
 
 def unusable(webhook_id: str, settings: WebhookSettings) -> Prepared:
-    return Prepared(webhook_id, settings.version, settings.url or "", "", None, b"", b"", lambda _: "", None, 0, ())
-
-
-def _spellings(secret: str) -> tuple[bytes, ...]:
-    """The secret as it is, and as JSON, HTML and URLs write it."""
-    spellings = {secret, json.dumps(secret)[1:-1], html.escape(secret), quote(secret, safe="")} if secret else set()
-    return tuple(sorted((spelling.encode() for spelling in spellings), key=len, reverse=True))
+    return Prepared(webhook_id, settings.version, settings.url or "", "", None, b"", b"", lambda _: "", None, 0, "")
 
 
 class Outgoing(Struct, frozen=True):

@@ -151,7 +151,7 @@ class Sender:
 
     def _attempt(self, request: Request, response: HttpResponse) -> Try:
         took = time.monotonic() - request.began
-        return Try(request.at, int(took * 1000), response, request.prepared.spellings)
+        return Try(request.at, int(took * 1000), response, request.prepared.secret)
 
     def _end(self, request: Request, attempt: Try | None) -> None:
         if not request.is_ended:
