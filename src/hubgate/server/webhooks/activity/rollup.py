@@ -49,7 +49,7 @@ class RollUp:
         new = [each for each in found if each.last_seq > each.after]
         hours = await db.read_long(lambda tx: store.new_hours(tx, new, _DELIVERIES_AT_ONCE)) if new else []
         if hours:
-            await db.write_long(lambda tx: store.extend(tx, hours, now, now - RETAINED))
+            await db.write_long(lambda tx: store.extend(tx, hours, now))
         reached: dict[str, int] = {}
         for hour in hours:
             reached[hour.webhook_id] = max(hour.last_seq, reached.get(hour.webhook_id, 0))
@@ -69,9 +69,14 @@ class RollUp:
         deleted = [hour for hour in due if int(sums[hour.webhook_id, hour.hour]["total"]) < hour.total]
         rows = [_columns(hour, sums[hour.webhook_id, hour.hour], now) for hour in due if hour not in deleted]
 
+        final = [str(row["webhook_id"]) for row in rows if row["next_at"] is None]
+        ended = sorted({*final, *(hour.webhook_id for hour in deleted)})
+
         async def unit(tx: Tx) -> None:
             await store.store(tx, rows)
             await store.close(tx, deleted)
+            # Every hour becomes final once, so every webhook gets its turn.
+            await store.delete_old(tx, ended, now - RETAINED)
 
         await db.write_long(unit)
         return len(due) == _HOURS_AT_ONCE

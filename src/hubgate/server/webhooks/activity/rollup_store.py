@@ -80,16 +80,20 @@ _EXTEND = RowStatement(
     """,
     columns_of(text="webhook_id", bigint="hour first_seq last_seq"),
 )
-_DROP = RowStatement(
+_DELETE_OLD = RowStatement(
     "DELETE FROM delivery_hours /*pg USING batch */ WHERE webhook_id = :webhook_id AND hour < CAST(:before AS bigint)",
     columns_of(text="webhook_id"),
 )
 
 
-async def extend(tx: Tx, hours: Sequence[HourRange], now: int, before: int) -> None:
-    """Add hours, or extend them. Their sums are computed when they are next due. Hours before `before` are deleted."""
+async def extend(tx: Tx, hours: Sequence[HourRange], now: int) -> None:
+    """Add hours, or extend them. Their sums are computed when they are next due."""
     await tx.each(_EXTEND, [asdict(hour) for hour in hours], {"now": now})
-    await tx.each(_DROP, [{"webhook_id": each} for each in sorted({h.webhook_id for h in hours})], {"before": before})
+
+
+async def delete_old(tx: Tx, webhook_ids: Iterable[str], before: int) -> None:
+    """Delete hours before `before`."""
+    await tx.each(_DELETE_OLD, [{"webhook_id": each} for each in webhook_ids], {"before": before})
 
 
 async def due_hours(tx: Tx, now: int, limit: int) -> list[HourRange]:

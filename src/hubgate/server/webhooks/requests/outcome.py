@@ -39,7 +39,7 @@ class Try(Struct, frozen=True):
     def response(self) -> bytes:
         """The beginning of the response without the secret: a receiver may repeat the request's headers (W33)."""
         body = self.answer.body if self.answer else b""
-        if not body or not self.secret:
+        if not self.secret or len(body) < len(self.secret):
             return body[:LONGEST_RESPONSE]
         spellings = _spellings(self.secret)
         # A secret that begins within the excerpt is masked in full, by a mask of the same length.
