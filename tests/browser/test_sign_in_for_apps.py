@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Request, Route, expect
+from playwright.sync_api import Browser, BrowserContext, Page, ProxySettings, Request, expect
 from tests.bed.apps import Client, create_app, pkce_pair
 from tests.bed.cimd_documents import store_document
 from tests.bed.people import PASSWORD, create_organization, create_user
 from tests.bed.running_hub import RunningHub
-from tests.egress.farend import answering, serving
+from tests.egress.farend import answering, certificate_for, serving, tunnel_to
 
 pytestmark = pytest.mark.browser
 
@@ -35,7 +35,7 @@ def scripted(request: pytest.FixtureRequest) -> bool:
 
 @dataclass
 class Visitor:
-    """One browser. The app's website is simulated without a network; console messages are recorded."""
+    """One browser. Its requests to the app's website and its console messages are recorded."""
 
     context: BrowserContext
     arrived: list[Request] = field(default_factory=list)
@@ -44,12 +44,11 @@ class Visitor:
     def __post_init__(self) -> None:
         self.page: Page = self.context.new_page()
         self.page.on("console", lambda message: self.said.append(message.text))
-        self.context.route("https://app.example/**", self._website)
+        self.context.on("request", self._record)
 
-    def _website(self, route: Route, request: Request) -> None:
-        if urlsplit(request.url).path != "/favicon.ico":
+    def _record(self, request: Request) -> None:
+        if request.url.startswith("https://app.example/") and request.is_navigation_request():
             self.arrived.append(request)
-        route.fulfill(status=200, content_type="text/html", body="<!doctype html><title>app</title>Back at the app")
 
     def sign_in(self) -> None:
         self.page.get_by_label("Username or e-mail").fill("ada")
@@ -63,9 +62,21 @@ class Visitor:
         button.click()
 
 
+@pytest.fixture(scope="module")
+def website(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxySettings]:
+    """The app's website, and the proxy through which a browser finds it."""
+    tls, _ = certificate_for("app.example", tmp_path_factory.mktemp("website"))
+    page = b"<!doctype html><title>app</title>Back at the app"
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(page)}\r\n\r\n"
+    with serving(answering(head.encode() + page), tls=tls) as site, serving(tunnel_to(site.port)) as proxy:
+        yield {"server": f"http://127.0.0.1:{proxy.port}", "bypass": "127.0.0.1,localhost"}
+
+
 @pytest.fixture
-def visitor(browser: Browser, hub: RunningHub, scripted: bool) -> Iterator[Visitor]:
-    with browser.new_context(base_url=hub.url, java_script_enabled=scripted) as context:
+def visitor(browser: Browser, hub: RunningHub, website: ProxySettings, scripted: bool) -> Iterator[Visitor]:
+    with browser.new_context(
+        base_url=hub.url, java_script_enabled=scripted, proxy=website, ignore_https_errors=True
+    ) as context:
         yield Visitor(context)
 
 
@@ -249,11 +260,13 @@ def test_enter_key_decides_nothing(hub: RunningHub, visitor: Visitor) -> None:
     assert "POST" not in posted
 
 
-def test_second_half_of_a_double_click_allows_nothing(browser: Browser, hub: RunningHub) -> None:
+def test_second_half_of_a_double_click_allows_nothing(
+    browser: Browser, hub: RunningHub, website: ProxySettings
+) -> None:
     """The attacker's page asks for a double click and moves the consent page under the pointer after the first half."""
     create_user(hub, "ada")
     client = create_app(hub, None, redirect_uris=(WEBSITE,))
-    with browser.new_context(base_url=hub.url) as context:
+    with browser.new_context(base_url=hub.url, proxy=website, ignore_https_errors=True) as context:
         visitor = Visitor(context)
         page = visitor.page
         page.clock.install(time=0)

@@ -103,6 +103,27 @@ def answering(answer: bytes, seen: list[bytes] | None = None) -> Behaviour:
     return behave
 
 
+def tunnel_to(port: int) -> Behaviour:
+    """An HTTP proxy that connects every host of a CONNECT request to a port of this machine."""
+
+    def behave(peer: socket.socket) -> None:
+        if not read_request(peer):
+            return
+        with socket.create_connection(("127.0.0.1", port)) as remote:
+            peer.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            threading.Thread(target=_copy, args=(remote, peer), daemon=True).start()
+            _copy(peer, remote)
+
+    return behave
+
+
+def _copy(source: socket.socket, target: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+
+
 def silent(peer: socket.socket) -> None:
     """Reads until the other side disconnects, and answers nothing."""
     while peer.recv(65536):
