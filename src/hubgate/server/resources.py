@@ -40,6 +40,7 @@ from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.retention import deletion as webhook_deletion
 from hubgate.server.webhooks.stream.live import LiveStreams
 from hubgate.server.webhooks.tunnels.context import Tunnels
+from hubgate.server.webhooks.tunnels.model import TunnelLimits
 from hubgate.server.webhooks.watches import store as watches
 
 
@@ -135,7 +136,14 @@ class Hub(Struct, frozen=True, dict=True):
     @cached_property
     def tunnels(self) -> Tunnels:
         links = TunnelLinks(self.settings.base_url, self.settings.tunnel_host)
-        return Tunnels(self.db, self.clock, self.secret, self.limiter, links, is_on=self.settings.tunnel)
+        limits = TunnelLimits(
+            self.limits.tunnel_answer_seconds,
+            self.limits.tunnel_posts,
+            self.limits.tunnel_waiting,
+            self.limits.tunnel_silence_seconds,
+            self.limits.tunnel_stall_seconds,
+        )
+        return Tunnels(self.db, self.clock, self.secret, self.limiter, links, limits, is_on=self.settings.tunnel)
 
     @cached_property
     def live_streams(self) -> LiveStreams:
