@@ -21,7 +21,8 @@ from hubgate.server.webhooks.tunnels.model import MAX_BODY, Tunnel
 
 _POLICY = "sandbox; default-src 'none'"
 _STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem;color-scheme:light dark}"
+    ":root{color-scheme:light dark}"
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem}"
 )
 _STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 _PAGE_POLICY = f"{_POLICY}; style-src 'sha256-{_STYLE_HASH}'"
