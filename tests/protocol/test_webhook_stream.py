@@ -221,7 +221,7 @@ def count_token_checks(hub: RunningHub) -> list[str]:
 
 
 def test_streams_share_the_check_of_their_own_token_only(hub: RunningHub) -> None:
-    """Streams end with their token, whatever other tokens of the user still allow (attack O44)."""
+    """Streams end with their token, although other tokens of the user are still valid (attack O44)."""
     eve = create_user(hub, "eve")
     first, second = create_token(hub, eve, name="first"), create_token(hub, eve, name="second")
     with api(hub, first) as client, api(hub, second) as other, ExitStack() as opened:
