@@ -15,8 +15,6 @@ from tests.protocol.test_tunnels import Posting, answer, close_code, open_tunnel
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from hubgate.server.webhooks.tunnels import sockets as tunnel_sockets
-
 
 @pytest.fixture
 def token(hub: RunningHub) -> str:
@@ -126,13 +124,11 @@ def connected(hub: RunningHub) -> list[Any]:
 
 
 @pytest.mark.one_engine
-def test_w39_program_that_reads_nothing_is_disconnected(
-    hub: RunningHub, token: str, tunnel: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.limits(tunnel_stall_seconds=1.0, tunnel_answer_seconds=5.0)
+def test_w39_program_that_reads_nothing_is_disconnected(hub: RunningHub, token: str, tunnel: dict[str, Any]) -> None:
     """Otherwise requests would pile up in memory, and the connection would outlive its link."""
     url, body = f"{tunnel['url']}webhooks/x", b"x" * 1024 * 1024
-    with deaf_program(hub, tunnel["id"], token), monkeypatch.context() as patched:
-        patched.setattr(tunnel_sockets, "STALL_SECONDS", 1.0)
+    with deaf_program(hub, tunnel["id"], token):
         until(lambda: len(connected(hub)) == 1)
         posts = [Posting(url, content=body) for _ in range(12)]
         until(lambda: not connected(hub), 10)

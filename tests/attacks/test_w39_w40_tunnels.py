@@ -203,3 +203,16 @@ def test_w27_hub_is_reached_through_a_tunnel_link_only(hub: RunningHub) -> None:
         accepted = ada.post("/api/settings/webhooks", json={"url": f"{link}webhooks/x", "watched": watched})
         assert accepted.status_code == 200
     assert httpx.get(link).status_code == 200
+
+
+@pytest.mark.browser
+@pytest.mark.one_engine
+def test_w39_page_of_a_link_is_readable_in_both_themes(hub: RunningHub, browser: Browser) -> None:
+    """Its policy allows one style sheet: text must not have the colour of the background."""
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        link = ada.post("/api/tunnels").json()["url"]
+    for theme, colour in (("light", "rgb(0, 0, 0)"), ("dark", "rgb(255, 255, 255)")):
+        with browser.new_context(color_scheme=theme) as context:
+            page = context.new_page()
+            page.goto(link)
+            assert page.evaluate("getComputedStyle(document.querySelector('p')).color") == colour

@@ -156,7 +156,7 @@ def test_pages_work_without_script(
         page.goto(f"/settings/webhooks/{webhook['id']}")
         expect(page.locator("tr[data-seq]")).to_have_count(1)
         expect(page.locator("td.minor time").first).to_have_text("2026-09-21 14:13:20 UTC")
-        page.get_by_placeholder("Repo, such as acme/tiny").fill("other")
+        page.get_by_placeholder("Repo name").fill("other")
         page.get_by_role("button", name="Filter").click()
         expect(page.locator("main")).to_contain_text("Nothing matches.")
         page.goto("/settings/webhooks/new")

@@ -11,6 +11,7 @@ from tests.bed.people import api, browser_of, create_organization, create_token,
 from tests.bed.repos import create_repo
 from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.webhooks import Receiver, create_webhook, run_receiver, settle
+from tests.protocol.test_webhook_charts import roll_up
 
 pytestmark = pytest.mark.one_engine
 
@@ -88,6 +89,28 @@ def test_worst_webhooks_are_listed_first_with_the_number_of_others(
             f"Webhook failing: {host}/hook/slow",
         ]
         assert more == []
+
+
+def test_busiest_webhooks_are_shown_with_their_last_day(hub: RunningHub, slow: Receiver) -> None:
+    slow.status = 200
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as program, browser_of(hub, ada) as browser:
+        assert "Your webhooks" not in browser.get("/").text
+        for number in range(6):
+            create_webhook(program, f"{slow.url}/{number}", "org:acme")
+        busy = create_webhook(program, slow.url, "user:ada")
+        for name in ("one", "two"):
+            create_repo(program, name)
+        settle(hub)
+        roll_up(hub)
+        page = browser.get("/").text
+    shown = page.partition("<h2>Your webhooks</h2>")[2].partition("<h2>")[0]
+    rows = re.findall(r"<li.*?</li>", shown, re.DOTALL)
+    assert len(rows) == 5
+    assert f'href="{OWN}/{busy["id"]}"' in rows[0]
+    assert 'aria-label="2 deliveries in the last 24 hours"' in rows[0]
+    assert [row.count("<svg") for row in rows] == [1, 0, 0, 0, 0]
+    assert f'<a href="{OWN}">All your webhooks</a>' in shown
 
 
 def _plain(text: str) -> str:

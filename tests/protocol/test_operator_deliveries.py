@@ -8,10 +8,15 @@ from urllib.parse import urlsplit
 import pytest
 from tests.bed.engines import Engine, settings_for
 from tests.bed.people import api, browser_of, create_token, create_user
+from tests.bed.processes import until
 from tests.bed.repos import create_repo
 from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.stepwise_delivery import stepwise
 from tests.bed.webhooks import create_webhook, run_receiver, settle
+
+from hubgate.server.resources import Hub
+from hubgate.server.webhooks.shards import store as shards_store
+from hubgate.server.webhooks.shards.heartbeats import this_machine
 
 
 @pytest.fixture
@@ -53,3 +58,28 @@ def test_overview_shows_backlog_rate_and_failing_hosts(hub: RunningHub) -> None:
         assert "Attempts in the last minute 2 Processes that deliver 1" in shown
         assert shown.startswith("Waiting 0 Events")
         assert "Failing hosts" not in shown
+
+
+def test_killed_processes_do_not_count_as_delivering(hub: RunningHub) -> None:
+    """Their rows are left in the database: no other process is there to delete them."""
+
+    async def leave_rows(opened: Hub) -> None:
+        # Shorter than an operator waits, so that a heartbeat that does not change is seen in time.
+        opened.heartbeats.dead_after_seconds = 0.5
+        opened.senders_folder.mkdir()
+        # Nobody has locked it.
+        (opened.senders_folder / "here").touch()
+        await opened.db.write(lambda tx: shards_store.add_sender(tx, "here", this_machine()))
+        await opened.db.write(lambda tx: shards_store.add_sender(tx, "elsewhere", "another machine"))
+        await opened.db.write(lambda tx: shards_store.beat(tx, "here", 7))
+
+    with (
+        browser_of(hub, create_user(hub, "olga", operator=True)) as operator,
+        api(hub, create_token(hub, create_user(hub, "ada"))) as ada,
+    ):
+        create_repo(ada, "tiny")
+        hub.call(leave_rows)
+        shown = operator.get("/operator").text
+        assert "<dt>Attempts in the last minute</dt><dd>0</dd>\n<dt>Processes that deliver</dt><dd>1</dd>" in shown
+        assert "No process delivers." not in shown
+        until(lambda: "No process delivers." in operator.get("/operator").text, 10)

@@ -372,6 +372,27 @@ def test_suspended_webhook_is_resumed_with_one_click(
     assert settle(hub) == 0
 
 
+def test_missed_events_of_a_webhook_that_no_longer_has_a_url_are_stored(
+    hub: RunningHub, browser: httpx.Client, program: httpx.Client, receiver: Receiver
+) -> None:
+    """It was suspended, its URL was removed, and then it was enabled: nothing waits for a receiver."""
+    webhook = create_webhook(program, receiver.url, "user:ada")
+    at = f"{API}/{webhook['id']}"
+    receiver.status = 410
+    create_repo(program, "first")
+    settle(hub)
+    create_repo(program, "second")
+    settle(hub)
+    assert program.post(at, json={"pull": True}).status_code == 200
+    page = f"{ROOT}/{webhook['id']}"
+    assert "Enabled. 2 events queued again." in text_after(browser, press(browser, page, f"{page}/enable"))
+    settle(hub)
+    assert [entry["state"] for entry in program.get(f"{at}/logs").json()] == ["stored", "stored"]
+    events = program.get(f"{at}/events").json()["events"]
+    assert ["body" in event for event in events] == [True, True]
+    assert len(receiver.received) == 1
+
+
 def test_webhook_suspended_by_410_shows_the_reason(
     hub: RunningHub, browser: httpx.Client, program: httpx.Client, receiver: Receiver
 ) -> None:

@@ -11,6 +11,7 @@ from tests.bed.people import api, create_organization, create_token, create_user
 from tests.bed.replays import run_replays
 from tests.bed.repos import create_repo
 from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.stepwise_delivery import stepwise
 from tests.bed.webhooks import Receiver, create_webhook, logs, run_receiver, settle
 
 from hubgate.server.clock import SECOND
@@ -141,6 +142,27 @@ def test_large_replay_is_queued_in_parts_and_at_its_rate(
     assert ada.get(f"{PATH}/{webhook['id']}/replays/{replay['id']}").json()["done"] == 120
     assert names(receiver) == {f"ada/missed-{n}" for n in range(120)}
     assert hub.clock() - began >= 119 * SECOND / 200
+
+
+def test_retries_after_an_outage_keep_to_the_rate_of_their_replay(
+    hub: RunningHub, ada: httpx.Client, receiver: Receiver
+) -> None:
+    """All of them are due when the receiver responds again, and the replay has ended: each had its first attempt."""
+    webhook = missed_events(hub, ada, receiver.url, 8)
+    receiver.status = 500
+    replay = started(ada, webhook, since=FIRST, rate=10)
+    run_replays(hub)
+    assert ada.get(f"{PATH}/{webhook['id']}/replays/{replay['id']}").json()["state"] == "done"
+    receiver.status, receiver.received[:] = 200, []
+    hub.clock.advance(600)
+    received = []
+    with stepwise(hub) as process:
+        for _ in range(9):
+            process.run()
+            received.append(len(receiver.received))
+            hub.clock.advance(0.1)
+    assert received == list(range(9))
+    assert len(names(receiver)) == 8
 
 
 def test_replay_ends_although_each_commit_is_in_doubt(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> None:

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -200,3 +201,41 @@ def test_many_streams_of_a_webhook_share_reads(hub: RunningHub, ada: httpx.Clien
             change_repo(ada, "ada/tiny")
             settle(hub)
         assert [each.result(30) for each in followers] == [[1, 2, 3, 4, 5, 6]] * 20
+
+
+def count_token_checks(hub: RunningHub) -> list[str]:
+    """A list that gets an entry for each time that the hub reads a token."""
+    checks: list[str] = []
+
+    async def count(opened: Any) -> None:
+        few = opened.db.few
+
+        async def counted(sql: str, *arguments: Any) -> Any:
+            checks.extend(["token"] if "access_tokens" in sql else [])
+            return await few(sql, *arguments)
+
+        opened.db.few = counted
+
+    hub.call(count)
+    return checks
+
+
+def test_streams_share_the_check_of_their_own_token_only(hub: RunningHub) -> None:
+    """Streams end with their token, although other tokens of the user are still valid (attack O44)."""
+    eve = create_user(hub, "eve")
+    first, second = create_token(hub, eve, name="first"), create_token(hub, eve, name="second")
+    with api(hub, first) as client, api(hub, second) as other, ExitStack() as opened:
+        path = events_of(pull_webhook(client, "user:eve"))
+        streams = [opened.enter_context(open_stream(client, path)) for _ in range(20)]
+        remaining = opened.enter_context(open_stream(other, path))
+        checks = count_token_checks(hub)
+        create_repo(other, "tiny")
+        settle(hub)
+        assert [stream.next()[0]["cursor"] for stream in [*streams, remaining]] == [1] * 21
+        assert len(checks) < 10, "one for each token, besides the requests of this test"
+        revoked = httpx.post(f"{hub.url}/api/credentials/revoke", json={"credentials": [first]})
+        assert revoked.status_code in (200, 202, 204), revoked.text
+        change_repo(other, "eve/tiny")
+        settle(hub)
+        assert [stream.rest() for stream in streams] == [[]] * 20
+        assert remaining.next()[0]["cursor"] == 2

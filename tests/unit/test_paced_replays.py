@@ -5,6 +5,7 @@ from hubgate.server.webhooks.delivering.queue import Queue
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Source, Window
 from hubgate.server.webhooks.health import WELL
 from hubgate.server.webhooks.insight.throughput import Throughput
+from hubgate.server.webhooks.model import SIZES
 
 NOW, WEBHOOK = 1_000 * HOUR, "0a"
 INTERVAL = SECOND // 4
@@ -58,11 +59,37 @@ def test_others_do_not_wait_for_a_replay() -> None:
     assert set(started(queue, NOW)) == {"test", "single", "new"}
 
 
-def test_retries_of_a_replay_count_towards_its_rate() -> None:
-    queue = loaded(replay("first"), retries=(replay("retry", attempts=1),))
-    assert started(queue, NOW) == ["retry"]
-    assert started(queue, NOW + INTERVAL) == []
-    assert started(queue, NOW + 2 * INTERVAL) == ["first"]
+def test_retries_of_a_replay_keep_to_its_rate() -> None:
+    queue = loaded(replay("first"), retries=(replay("retry", attempts=1), replay("second retry", attempts=1)))
+    assert started(queue, NOW) == []
+    order = []
+    for number in range(1, 4):
+        assert queue.next_time() == NOW + number * INTERVAL
+        assert started(queue, NOW + number * INTERVAL - 1) == []
+        (one,) = started(queue, NOW + number * INTERVAL)
+        order.append(one)
+    assert set(order) == {"first", "retry", "second retry"}
+    assert order[1] == "first" or order[0] == "first", "they take turns"
+
+
+def test_other_retries_do_not_wait_for_those_of_a_replay() -> None:
+    paced = [replay(f"paced-{number}", attempts=1) for number in range(3)]
+    other = Item("other", WEBHOOK, "repo", 1, 1, Source.RETRIES, due_at=NOW - 1)
+    single = replay("single", is_paced=False, attempts=1)
+    queue = loaded(retries=(*paced, other, single))
+    assert set(started(queue, NOW)) == {"other", "single"}
+
+
+def test_retries_that_wait_for_the_rate_are_not_read_again() -> None:
+    queue = Queue()
+    retries = [replay(f"{number:02}", attempts=1) for number in range(SIZES.retries)]
+    queue.load(WEBHOOK, Window(WELL, 0, False, [], retries, [], [], INTERVAL), NOW)
+    assert started(queue, NOW) == []
+    webhook = queue.webhooks[WEBHOOK]
+    assert not webhook.is_used_up(NOW)
+    # In memory are only retries that are due later than others.
+    webhook.retries = [(NOW + HOUR, "00", retries[0])]
+    assert webhook.is_used_up(NOW)
 
 
 def test_rate_survives_a_read_of_the_rows_and_a_clock_set_back() -> None:

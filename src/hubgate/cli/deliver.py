@@ -10,7 +10,7 @@ from typing import Any
 from hubgate.cli import hub_settings
 from hubgate.server import logs
 from hubgate.server.settings import Settings
-from hubgate.server.startup import prepared
+from hubgate.server.startup import background_metrics, prepared
 from hubgate.server.worker.background import run as run_loops
 from hubgate.server.worker.background import run_with_uvloop
 
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace, loops: RunLoops = run_loops) -> int:
     received_signals: list[int] = []
     for number in STOP_SIGNALS:
         signal.signal(number, lambda caught, _: received_signals.append(caught))
-    with prepared(settings):
+    with prepared(settings), background_metrics(settings):
         run_with_uvloop(_run_until_stopped(settings, received_signals, loops))
     return 0
 

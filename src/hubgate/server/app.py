@@ -131,7 +131,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *device.routes(pages, hub.oauth),
         *developers.routes(pages, hub.oauth),
         *buttons.routes(),
-        *operator_pages.routes(pages, hub.accounts, hub.oauth, hub.webhooks),
+        *operator_pages.routes(pages, hub.accounts, hub.oauth, hub.webhooks, hub.heartbeats),
         *profiles.routes(pages, hub.accounts, hub.repos),
         *entry_pages.routes(pages, hub.accounts, hub.oauth),
         *home.routes(pages, hub.accounts, hub.repos, hub.webhooks),

@@ -172,7 +172,7 @@ async def _audit_log(hub: Hub) -> AsyncIterator[Finding]:
 
 
 async def _deliveries(hub: Hub) -> Finding:
-    overview = await read_overview(hub.db, hub.clock)
+    overview = await read_overview(hub.db, hub.clock, hub.heartbeats)
     since = overview.oldest_at
     if since is None or hub.clock() - since <= LONGEST_OVERDUE:
         return Finding("webhooks", "ok", "no delivery is overdue")

@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 from collections.abc import Mapping
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Protocol
 
@@ -95,7 +96,13 @@ class PrometheusMetrics:
 
 def for_this_process() -> Metrics:
     """Prometheus metrics if the supervisor set the metrics folder in the environment, otherwise a no-op."""
-    return PrometheusMetrics() if os.environ.get(FOLDER_VARIABLE) else NoMetrics()
+    return _prometheus_metrics() if os.environ.get(FOLDER_VARIABLE) else NoMetrics()
+
+
+@cache
+def _prometheus_metrics() -> PrometheusMetrics:
+    """Created once: the client library rejects a second metric with the same name."""
+    return PrometheusMetrics()
 
 
 def exposition() -> bytes:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property, partial
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from msgspec import Struct, field
@@ -38,8 +39,10 @@ from hubgate.server.storage.engines import open_database
 from hubgate.server.throttle.rate_limiter import Limiter
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.retention import deletion as webhook_deletion
+from hubgate.server.webhooks.shards.heartbeats import Heartbeats
 from hubgate.server.webhooks.stream.live import LiveStreams
 from hubgate.server.webhooks.tunnels.context import Tunnels
+from hubgate.server.webhooks.tunnels.model import TunnelLimits
 from hubgate.server.webhooks.watches import store as watches
 
 
@@ -135,7 +138,24 @@ class Hub(Struct, frozen=True, dict=True):
     @cached_property
     def tunnels(self) -> Tunnels:
         links = TunnelLinks(self.settings.base_url, self.settings.tunnel_host)
-        return Tunnels(self.db, self.clock, self.secret, self.limiter, links, is_on=self.settings.tunnel)
+        limits = TunnelLimits(
+            self.limits.tunnel_answer_seconds,
+            self.limits.tunnel_posts,
+            self.limits.tunnel_waiting,
+            self.limits.tunnel_silence_seconds,
+            self.limits.tunnel_stall_seconds,
+        )
+        return Tunnels(self.db, self.clock, self.secret, self.limiter, links, limits, is_on=self.settings.tunnel)
+
+    @cached_property
+    def heartbeats(self) -> Heartbeats:
+        """What this process knows of the processes that send."""
+        return Heartbeats(self.webhooks.pace.dead_after_seconds, self.senders_folder)
+
+    @property
+    def senders_folder(self) -> Path:
+        """The lock files of processes that send."""
+        return self.settings.data_dir / "senders"
 
     @cached_property
     def live_streams(self) -> LiveStreams:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import socket
 import tempfile
@@ -23,6 +24,8 @@ from hubgate.server.storage.database import Database
 from hubgate.server.storage.engines import create_database, open_database
 from hubgate.server.storage.upgrade import SchemaState, ensure_current_schema, migrate, schema_error, schema_state
 from hubgate.server.worker.supervisor import MODULES, Modules, Supervisor, bind
+
+log = logging.getLogger("hubgate.startup")
 
 Announce = Callable[[Settings, str | None], None]
 
@@ -157,12 +160,35 @@ def with_actual_port(settings: Settings, port: int) -> Settings:
 @contextlib.contextmanager
 def _metrics_environment(settings: Settings) -> Iterator[dict[str, str]]:
     """The environment of the child processes. If metrics are on, create their folder and start the listener."""
-    environment = dict(os.environ)
     if not settings.metrics_listen:
-        yield environment
+        yield dict(os.environ)
         return
-    with tempfile.TemporaryDirectory(prefix="hubgate-metrics-") as folder, contextlib.ExitStack() as stack:
-        os.environ[metrics.FOLDER_VARIABLE] = environment[metrics.FOLDER_VARIABLE] = folder
+    with _metrics_folder(), contextlib.ExitStack() as stack:
         if settings.metrics_listen != f"{settings.host}:{settings.port}":
             stack.callback(metrics.listen(settings.metrics_listen).shutdown)
-        yield environment
+        yield dict(os.environ)
+
+
+@contextlib.contextmanager
+def background_metrics(settings: Settings) -> Iterator[None]:
+    """Serve the metrics of a background process that runs alone. Several may share their settings on one machine: the
+    first one serves them, as they describe the whole hub.
+    """
+    if not settings.metrics_listen:
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.callback(metrics.listen(settings.metrics_listen).shutdown)
+            stack.enter_context(_metrics_folder())
+        except StartupError as error:
+            log.warning("%s This process runs without metrics.", error)
+        yield
+
+
+@contextlib.contextmanager
+def _metrics_folder() -> Iterator[None]:
+    """A folder for the metrics of this process and its children, named in the environment."""
+    with tempfile.TemporaryDirectory(prefix="hubgate-metrics-") as folder:
+        os.environ[metrics.FOLDER_VARIABLE] = folder
+        yield

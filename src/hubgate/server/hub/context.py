@@ -48,6 +48,13 @@ class Limits(Struct, frozen=True):
     streams_per_user: int = 1500
     stream_comment_seconds: float = 15.0
     stream_stall_seconds: float = 30.0
+    # Temporary links to receivers: how long a POST waits for the receiver's answer; POSTs a minute, and requests
+    # without an answer, of one link; and how long the receiver's program may send nothing, and accept nothing.
+    tunnel_answer_seconds: float = 15.0
+    tunnel_posts: int = 600
+    tunnel_waiting: int = 32
+    tunnel_silence_seconds: float = 60.0
+    tunnel_stall_seconds: float = 15.0
     # Branches and tags of a repo: every clone receives the whole list.
     refs: int = 50_000
     # Repos swept for guest data in one step of housekeeping.

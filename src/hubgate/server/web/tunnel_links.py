@@ -17,11 +17,12 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.webhooks.tunnels.context import Tunnels
 from hubgate.server.webhooks.tunnels.forwarding import NO_LINK
-from hubgate.server.webhooks.tunnels.model import ANSWER_SECONDS, MAX_BODY, Tunnel
+from hubgate.server.webhooks.tunnels.model import MAX_BODY, Tunnel
 
 _POLICY = "sandbox; default-src 'none'"
 _STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem;color-scheme:light dark}"
+    ":root{color-scheme:light dark}"
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem}"
 )
 _STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 _PAGE_POLICY = f"{_POLICY}; style-src 'sha256-{_STYLE_HASH}'"
@@ -61,7 +62,8 @@ def routes(tunnels: Tunnels) -> list[Route]:
         if not is_forwarded(path):
             raise NotFound("This link forwards only requests to /webhooks/.")
         await tunnels.count_post(tunnel)
-        answer = await tunnels.forward(tunnel.id, path, request.headers.items(), await request.body(), ANSWER_SECONDS)
+        seconds = tunnels.limits.answer_seconds
+        answer = await tunnels.forward(tunnel.id, path, request.headers.items(), await request.body(), seconds)
         headers = {"content-security-policy": _POLICY, "x-content-type-options": "nosniff"}
         if answer.retry_after is not None:
             headers["retry-after"] = answer.retry_after

@@ -60,7 +60,7 @@ async def run(
     raise_file_limit()
     hub = await open_hub(settings, by_index=True)
     webhooks = adjust_webhooks(hub.webhooks)
-    deliverer = Deliverer(webhooks, stop, settings.data_dir / "senders")
+    deliverer = Deliverer(webhooks, stop, hub.senders_folder)
     fan_out = FanOut(webhooks, deliverer)
     loops = [
         Sweep(hub.db, hub.clock).loop(),
@@ -78,7 +78,7 @@ async def run(
         LoopRunner(hub.db, hub.clock, stop).run(loops),
         deliverer.run(),
         ReplayRunner(webhooks, deliverer).run(stop),
-        *_metrics_loops(hub, stop),
+        DeliveryGauges(hub.db, hub.clock, metrics.for_this_process(), hub.heartbeats).run(stop),
     )
     on_ready()
 
@@ -97,11 +97,6 @@ async def run(
     if ended:
         # Raise the error of a loop that failed, which is a bug. The parent then starts a new process.
         running.result()
-
-
-def _metrics_loops(hub: Hub, stop: asyncio.Event) -> list[Coroutine[Any, Any, None]]:
-    found = metrics.for_this_process()
-    return [] if isinstance(found, metrics.NoMetrics) else [DeliveryGauges(hub.db, hub.clock, found).run(stop)]
 
 
 def _audit_loops(hub: Hub) -> list[Loop]:

@@ -21,7 +21,8 @@ HEADER_SECONDS = 10
 MAX_CONNECTIONS = 10_000
 BACKLOG = 2048
 GRACE_SECONDS = 7
-# Answers of receivers behind tunnels are at most 64 KiB.
+# Answers of receivers behind tunnels are at most 64 KiB. granian has no such option: it buffers up to 64 MiB of a
+# message in fragments (docs/operating.md).
 MAX_MESSAGE_BYTES = 128 * 1024
 
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -117,7 +118,9 @@ class _Api(msgspec.Struct, frozen=True):
             decide(identity, action, resource).enforce()
             return await self._reader(request, replace(context, identity=identity))
 
-        return _EventStream(self.live, reader.webhook_id, share_key_of(request), page, check_again)
+        # The organization is part of the address: without it, the webhook is one of the user's own.
+        credential = (request.headers.get("authorization"), context.organization and context.organization.id)
+        return _EventStream(self.live, reader.webhook_id, share_key_of(request), page, credential, check_again)
 
     async def _reader(self, request: HubRequest, context: OwnerContext) -> Reader:
         return await open_reader(self.webhooks, context.identity, context.owner, request.param("id"))
@@ -134,10 +137,11 @@ class _EventStream:
         webhook_id: str,
         user: str,
         first: EventPage,
-        check_again: Callable[[], Awaitable[Reader]],
+        credential: object,
+        check_again: Callable[[], Coroutine[Any, Any, Reader]],
     ) -> None:
         self._live, self._webhook_id, self._user = live, webhook_id, user
-        self._first, self._check_again = first, check_again
+        self._first, self._credential, self._check_again = first, credential, check_again
 
     async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
         disconnected = asyncio.ensure_future(receive())
@@ -169,7 +173,7 @@ class _EventStream:
             part = await self._next(stream, part.cursor)
 
     async def _next(self, stream: Stream, cursor: int) -> Part:
-        reader = await self._check_again()
+        reader = await self._live.shared_check(stream, self._credential, self._check_again)
         if stream.latest - cursor > LIVE.events:
             return _encoded(await reader.page(cursor, MISSED))
 

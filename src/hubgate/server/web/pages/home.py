@@ -4,6 +4,7 @@ from starlette.responses import Response
 
 from hubgate.server.access.caller import caller_of
 from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.model import Owner
 from hubgate.server.accounts.organizations import invitations
 from hubgate.server.accounts.roles import Role
 from hubgate.server.edge.routes import Route, public
@@ -16,13 +17,18 @@ from hubgate.server.hub.listing import listing
 from hubgate.server.hub.listing.store import RepoFilter
 from hubgate.server.paging import PageRequest
 from hubgate.server.web.pages.listing import first_rows
+from hubgate.server.web.pages.webhooks.charts import Spark, spark
+from hubgate.server.web.pages.webhooks.page_context import name_of
 from hubgate.server.web.rendering import Pages
+from hubgate.server.webhooks.activity.charts import hourly_totals
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.management import lifecycle
+from hubgate.server.webhooks.model import Webhook
 
 RECENT_REPOS = 8
 RECENT_DISCUSSIONS = 8
 MAX_FAILING = 5
+MAX_WEBHOOKS = 5
 # Repos with access requests.
 MAX_WAITING = 5
 
@@ -39,6 +45,7 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos, webhooks: Webhooks) -
         managed = [person.user.id, *(m.organization.id for m in person.memberships if m.role >= Role.WRITE)]
         access_requests = await repos.db.read_long(lambda tx: gating_store.waiting(tx, managed, MAX_WAITING))
         memberships, more = first_rows(person.memberships)
+        own_webhooks = await _busiest_webhooks(webhooks, Owner(person.user.id))
         user_id = person.user.id
         talks = await repos.db.read_long(lambda tx: discussions.open_with_participant(tx, user_id, RECENT_DISCUSSIONS))
         return pages.page(
@@ -49,6 +56,8 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos, webhooks: Webhooks) -
             access_requests=access_requests,
             failing=failing,
             more_failing=more_failing,
+            webhooks=own_webhooks[:MAX_WEBHOOKS],
+            more_webhooks=len(own_webhooks) > MAX_WEBHOOKS,
             memberships=memberships,
             more=more,
             discussions=talks,
@@ -57,3 +66,11 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos, webhooks: Webhooks) -
         )
 
     return [Route("GET", "/", public(home), Surface.PAGE, "Home")]
+
+
+async def _busiest_webhooks(webhooks: Webhooks, owner: Owner) -> list[tuple[Webhook, str, Spark | None]]:
+    """The webhooks of an owner with their names and sparklines; those with the most deliveries first."""
+    found = await lifecycle.list_webhooks(webhooks, owner)
+    totals = await hourly_totals(webhooks, owner) if found else {}
+    rows = [(one.webhook, name_of(one.webhook), spark(totals.get(one.webhook.id))) for one in found]
+    return sorted(rows, key=lambda row: -row[2].sum if row[2] else 0)

@@ -26,6 +26,7 @@ from hubgate.server.web.pages.listing import ListQuery, return_address
 from hubgate.server.web.rendering import Pages
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.insight.overview import read_overview
+from hubgate.server.webhooks.shards.heartbeats import Heartbeats
 
 _OVERVIEW, _USERS = "/operator", "/operator/users"
 # Failing hosts that the overview lists.
@@ -36,7 +37,7 @@ _ORGANIZATIONS, _REQUESTS = "/operator/organizations", "/operator/requests"
 _ButtonAction = Callable[[HubRequest, User], Awaitable[str]]
 
 
-def routes(pages: Pages, accounts: Accounts, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
+def routes(pages: Pages, accounts: Accounts, oauth: OAuth, webhooks: Webhooks, heartbeats: Heartbeats) -> list[Route]:
     async def overview(request: HubRequest) -> Response:
         return pages.page(
             request,
@@ -44,7 +45,7 @@ def routes(pages: Pages, accounts: Accounts, oauth: OAuth, webhooks: Webhooks) -
             section=_OVERVIEW,
             counts=await operator_actions.count_accounts(accounts),
             waiting_requests=await decision.count_pending(oauth),
-            deliveries=await read_overview(webhooks.db, webhooks.clock),
+            deliveries=await read_overview(webhooks.db, webhooks.clock, heartbeats),
             hosts_shown=_HOSTS,
         )
 

@@ -25,9 +25,6 @@ from hubgate.server.webhooks.model import (
 if TYPE_CHECKING:
     from hubgate.server.webhooks.requests.request import Prepared
 
-# Retries of a replay delay its further requests by at most this many intervals.
-_LONGEST_DEBT = 10
-
 
 class Source(IntEnum):
     """Where a delivery waits. The sources of a webhook take turns."""
@@ -143,7 +140,8 @@ class WebhookQueue:
         lanes = self.more_lanes and not any(lane.items for lane in self.lanes.values())
         first = self.retries[0][0] if self.retries else None
         later = self.more_retries_at
-        retries = later is not None and (first is None or later <= now < first)
+        # Those that wait only for the rate of their replay would be read again.
+        retries = later is not None and (first is None or later <= now < first != self.paced_from)
         return (
             lanes or retries or len(self.retries) > 2 * self.sizes.retries or (self.more_replays and not self.replays)
         )
@@ -166,8 +164,12 @@ class WebhookQueue:
             return None if repo_id is None else self.lanes[repo_id].items[0]
         if self.replays and self.replays[0].is_test:
             return self.replays[0]
+        opens_at = self._rate_opens_at(now)
+        while self.retries and self.retries[0][2].is_paced and self.retries[0][0] <= now < opens_at:
+            # Behind other retries, which do not wait for those of a replay.
+            heapq.heapreplace(self.retries, (opens_at, *self.retries[0][1:]))
         for source in (self.turn, (self.turn + 1) % 3, (self.turn + 2) % 3):
-            if source == Source.REPLAYS and self.replays and self._replay_opens_at(now) <= now:
+            if source == Source.REPLAYS and self.replays and (opens_at <= now or not self.replays[0].is_paced):
                 return self.replays[0]
             if source == Source.RETRIES and self.retries and self._is_due(self.retries[0], now):
                 return self.retries[0][2]
@@ -175,11 +177,10 @@ class WebhookQueue:
                 return self.lanes[repo_id].items[0]
         return None
 
-    def _replay_opens_at(self, now: int) -> int:
-        """When the first replay may start."""
-        is_known = now < self.paced_from <= now + _LONGEST_DEBT * self.interval
+    def _rate_opens_at(self, now: int) -> int:
+        """When the next request of a replay of many deliveries may start."""
         # A later time was computed before a clock was set back.
-        return self.paced_from if self.replays[0].is_paced and is_known else now
+        return self.paced_from if now < self.paced_from <= now + self.interval else now
 
     def set_interval(self, interval: int, now: int) -> None:
         """Apply the rate of a replay. Another process may have sent just now, so that the first request waits too."""
@@ -208,8 +209,7 @@ class WebhookQueue:
 
     def take(self, item: Item, now: int) -> None:
         if item.is_paced:
-            # A retry does not wait for the interval, but the requests after it do.
-            self.paced_from = min(max(self.paced_from, now) + self.interval, now + _LONGEST_DEBT * self.interval)
+            self.paced_from = now + self.interval
         if item.source is Source.LANES:
             self.lanes[item.repo_id].items.pop(0)
             self.lanes[item.repo_id].is_busy = True
@@ -304,7 +304,7 @@ class WebhookQueue:
             return self.health.closed_until
         times = [self._opens_at(repo_id, now) for repo_id in self.free_lanes]
         times += [self.retries[0][0]] if self.retries else []
-        times += [self._replay_opens_at(now)] if self.replays else []
+        times += [self._rate_opens_at(now)] if self.replays or self.retries else []
         times += [self.more_retries_at] if self.more_retries_at is not None else []
         return min((time for time in times if time > now), default=None)
 

@@ -21,8 +21,9 @@ RETRIES = f"d.{ALIVE} AND d.attempts > 0"
 
 _WEBHOOK = RowStatement(
     f"""
-    SELECT id, ordered, resets, failures, closed_until, failing_since, warned_at, failed_at, (
-        SELECT p.rate FROM replays p WHERE p.webhook_id = :webhook_id AND p.state = 'running' ORDER BY p.id LIMIT 1
+    SELECT id, ordered, resets, failures, closed_until, failing_since, warned_at, failed_at, COALESCE(
+        (SELECT p.rate FROM replays p WHERE p.webhook_id = :webhook_id AND p.state = 'running' ORDER BY p.id LIMIT 1),
+        (SELECT p.rate FROM replays p WHERE p.webhook_id = :webhook_id ORDER BY p.id DESC LIMIT 1)
     ) AS replay_rate
     FROM webhooks WHERE id = :webhook_id AND state = '{ENABLED}' AND skip_through = 0 AND requeue_since IS NULL
     """,

@@ -1,4 +1,4 @@
-"""Metrics about deliveries, set by the background process of a hub with metrics."""
+"""Metrics about deliveries, set by the background process of a hub with metrics, or by web processes without one."""
 
 import asyncio
 import logging
@@ -6,9 +6,10 @@ import logging
 from msgspec import Struct
 
 from hubgate.server.clock import SECOND, Clock
-from hubgate.server.metrics import Metrics
+from hubgate.server.metrics import Metrics, NoMetrics
 from hubgate.server.storage.database import Database
 from hubgate.server.webhooks.insight.overview import DeliveryOverview, read_overview
+from hubgate.server.webhooks.shards.heartbeats import Heartbeats
 
 log = logging.getLogger("hubgate.deliver")
 
@@ -19,11 +20,16 @@ class DeliveryGauges(Struct, frozen=True):
     db: Database
     clock: Clock
     metrics: Metrics
+    heartbeats: Heartbeats
 
     async def run(self, stop: asyncio.Event) -> None:
+        """Set the metrics until `stop`. Without metrics there is nothing to do."""
+        if isinstance(self.metrics, NoMetrics):
+            return
         while not stop.is_set():
             try:
-                self.metrics.deliveries(_values(await read_overview(self.db, self.clock), self.clock()))
+                overview = await read_overview(self.db, self.clock, self.heartbeats)
+                self.metrics.deliveries(_values(overview, self.clock()))
             except Exception:
                 log.exception("metrics about deliveries could not be read, which will be retried")
             try:

@@ -2,16 +2,17 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from hubgate.server.clock import Clock
-from hubgate.server.storage.database import Database, Tx
+from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.webhooks.insight import store
 from hubgate.server.webhooks.management.store import oldest_waiting
-from hubgate.server.webhooks.shards.store import senders
+from hubgate.server.webhooks.shards import store as shards_store
+from hubgate.server.webhooks.shards.heartbeats import Heartbeats
 
 MAX_FAILING = 10_000
 _POLL_SECONDS = 0.25
@@ -29,8 +30,7 @@ class DeliveryOverview(Struct, frozen=True):
     retries: int
     # Events that have not been fanned out.
     events: int
-    # Processes that send, and the number of their attempts in the last minute. A process that died counts until others
-    # have noticed.
+    # Processes that send, and the number of their attempts in the last minute.
     processes: int
     attempts: int
     # Since when the oldest event or due delivery has waited; None if nothing waits.
@@ -43,33 +43,48 @@ class DeliveryOverview(Struct, frozen=True):
         return self.new_deliveries + self.retries
 
 
-async def read_overview(db: Database, clock: Clock) -> DeliveryOverview:
+async def read_overview(db: Database, clock: Clock, heartbeats: Heartbeats) -> DeliveryOverview:
+    """The state now. `heartbeats` remembers those of earlier calls: a process of another machine that was killed counts
+    until its heartbeat has not changed for some time.
+    """
     now = clock()
 
-    async def unit(tx: Tx) -> DeliveryOverview:
-        counts, failing = await store.counts(tx), await store.failing(tx, MAX_FAILING)
-        webhooks: Counter[str] = Counter()
-        since: dict[str, int] = {}
-        for row in failing:
-            host = urlsplit(row["url"]).netloc
-            webhooks[host] += 1
-            since.setdefault(host, row["failing_since"])
-        hosts = tuple(FailingHost(host, count, since[host]) for host, count in webhooks.most_common())
-        new_deliveries, retries, events, processes, attempts = counts
-        return DeliveryOverview(new_deliveries, retries, events, processes, attempts, None, hosts)
+    async def unit(tx: Tx) -> tuple[Row, Sequence[Row], Sequence[Row]]:
+        return await store.counts(tx), await store.failing(tx, MAX_FAILING), await store.senders(tx)
 
-    found = await db.read_long(unit)
+    counts, failing, senders = await db.read_long(unit)
+    dead = heartbeats.dead({row["id"]: (row["heartbeat"], row["machine"]) for row in senders})
+    attempts = [row["attempts"] for row in senders if row["id"] not in dead]
     oldest_at = await oldest_waiting(db, now)
-    return replace(found, oldest_at=oldest_at) if oldest_at is not None and oldest_at <= now else found
+    return DeliveryOverview(
+        counts["new_deliveries"],
+        counts["retries"],
+        counts["events"],
+        processes=len(attempts),
+        attempts=sum(attempts),
+        oldest_at=oldest_at if oldest_at is not None and oldest_at <= now else None,
+        failing=_hosts(failing),
+    )
+
+
+def _hosts(failing: Sequence[Row]) -> tuple[FailingHost, ...]:
+    """The hosts of failing webhooks, which begin with the one that has failed for the longest time."""
+    webhooks: Counter[str] = Counter()
+    since: dict[str, int] = {}
+    for row in failing:
+        host = urlsplit(row["url"]).netloc
+        webhooks[host] += 1
+        since.setdefault(host, row["failing_since"])
+    return tuple(FailingHost(host, count, since[host]) for host, count in webhooks.most_common())
 
 
 async def is_any_process_delivering(db: Database, seconds: float) -> bool:
     """Whether the heartbeat of a process changes within this time. A process that was killed leaves its row."""
-    before = await senders(db)
+    before = await shards_store.senders(db)
     deadline = asyncio.get_running_loop().time() + seconds
     while before and asyncio.get_running_loop().time() < deadline:
         await asyncio.sleep(_POLL_SECONDS)
-        now = await senders(db)
+        now = await shards_store.senders(db)
         if any(before.get(each) != state for each, state in now.items()):
             return True
     return False

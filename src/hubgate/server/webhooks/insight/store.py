@@ -11,9 +11,7 @@ _COUNTS = f"""
     SELECT (SELECT count(*) FROM deliveries d WHERE {UNTRIED}) + (SELECT count(*) FROM deliveries d WHERE {REPLAYS})
             AS new_deliveries,
         (SELECT count(*) FROM deliveries d WHERE {RETRIES}) AS retries,
-        (SELECT count(*) FROM events WHERE fanned_at IS NULL) AS events,
-        (SELECT count(*) FROM senders) AS processes,
-        (SELECT CAST(COALESCE(sum(attempts), 0) AS bigint) FROM senders) AS attempts
+        (SELECT count(*) FROM events WHERE fanned_at IS NULL) AS events
 """
 _FAILING = f"""
     SELECT url, failing_since FROM webhooks
@@ -22,10 +20,15 @@ _FAILING = f"""
 
 
 async def counts(tx: Tx) -> Row:
-    """Waiting new_deliveries, retries and events; running processes, and their attempts in the last minute."""
+    """Waiting new_deliveries, retries and events."""
     row = await tx.one(_COUNTS)
     assert row is not None, "without a condition"  # noqa: S101
     return row
+
+
+async def senders(tx: Tx) -> Sequence[Row]:
+    """id, heartbeat, machine, and attempts in the last minute, of each process that sends or has died."""
+    return await tx.all("SELECT id, heartbeat, machine, attempts FROM senders")
 
 
 async def failing(tx: Tx, limit: int) -> Sequence[Row]:

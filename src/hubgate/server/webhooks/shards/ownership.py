@@ -7,11 +7,9 @@ processes never send for the same webhook. Every unit that writes for an owner c
 """
 
 import contextlib
-import fcntl
 import logging
 import os
 import secrets
-import socket
 import time
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,6 +19,7 @@ from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.signals import Signal
 from hubgate.server.webhooks.model import Pace
 from hubgate.server.webhooks.shards import store
+from hubgate.server.webhooks.shards.heartbeats import Heartbeats, lock, this_machine
 from hubgate.server.webhooks.shards.store import SHARDS
 
 log = logging.getLogger("hubgate.deliver")
@@ -43,17 +42,18 @@ class Ownership:
     _share: int = SHARDS
     # The monotonic time at which the last heartbeat that was stored began.
     _beaten_at: float = 0.0
-    # Of other processes: the last heartbeat, and when it was first seen.
-    _seen: dict[str, tuple[int, float]] = field(default_factory=dict)
     _lock: int | None = None
+
+    def __post_init__(self) -> None:
+        self._heartbeats = Heartbeats(self.pace.dead_after_seconds, self.folder)
 
     async def start(self) -> None:
         """Register this process. Called again after a takeover, under a new id."""
         self._unlock()
         self.id, self.shards = secrets.token_hex(12), set()
-        self._lock = _locked(self.folder / self.id) if self.folder else None
+        self._lock = lock(self.folder / self.id) if self.folder else None
         began = time.monotonic()
-        await self.db.write(lambda tx: store.add_sender(tx, self.id, _machine()))
+        await self.db.write(lambda tx: store.add_sender(tx, self.id, this_machine()))
         self._beaten_at = began
 
     def may_send(self, moment: float) -> bool:
@@ -75,10 +75,9 @@ class Ownership:
             raise TakenOver
         self._beaten_at = began
         senders = await store.senders(self.db)
-        dead = [each for each, (heartbeat, machine) in senders.items() if self._is_dead(each, heartbeat, machine)]
+        dead = self._heartbeats.dead({each: state for each, state in senders.items() if each != self.id})
         for each in dead:
             is_over = await self.db.write(partial(self._take_over, sender_id=each, heartbeat=senders[each][0]))
-            self._seen.pop(each, None)
             if is_over and self.folder:
                 (self.folder / each).unlink(missing_ok=True)
         running = [each for each in senders if each not in dead]
@@ -129,18 +128,6 @@ class Ownership:
             tx.signal(Signal.SHARDS)
         return is_over
 
-    def _is_dead(self, sender_id: str, heartbeat: int, machine: str) -> bool:
-        if sender_id == self.id:
-            return False
-        if self.folder and machine == _machine() and _is_unlocked(self.folder / sender_id):
-            return True
-        now = time.monotonic()
-        seen, since = self._seen.get(sender_id, (None, now))
-        if seen != heartbeat:
-            since = now
-        self._seen[sender_id] = heartbeat, since
-        return now - since >= self.pace.dead_after_seconds
-
     def _unlock(self) -> None:
         if self._lock is not None and self.folder:
             with contextlib.suppress(OSError):
@@ -151,31 +138,3 @@ class Ownership:
 
 def _share(place: int, processes: int) -> int:
     return SHARDS // processes + (1 if place < SHARDS % processes else 0)
-
-
-def _machine() -> str:
-    """This machine and its current boot. A lock file says nothing about the processes of other machines."""
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    return f"{socket.gethostname()} {boot.read_text().strip() if boot.exists() else ''}"
-
-
-def _locked(path: Path) -> int:
-    path.parent.mkdir(mode=0o700, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    return descriptor
-
-
-def _is_unlocked(path: Path) -> bool:
-    """Whether the process that locked the file has died. The system unlocks the files of a dead process."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True

@@ -1,7 +1,7 @@
 """Live streams of a web process: wakes them when their webhooks have new deliveries, and lets them share reads.
 
 One task looks up the latest numbers of all followed webhooks, after a signal of another process and once a second. A
-thousand streams of one webhook cost one look-up and one read for each event.
+thousand streams of one webhook cost one look-up and one read for each event, and one check for each of their tokens.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -26,8 +26,10 @@ log = logging.getLogger("hubgate.streams")
 POLL_SECONDS = 1.0
 # Between two look-ups under load.
 SHORTEST_PAUSE_SECONDS = 0.02
-# Streams share a read for this long: when an event is sent, the check of the permission is not older (attack W31).
+# Streams share a read, and a check of their token, for this long: when an event is sent, these are not older (attacks
+# W31 and O44).
 SHARED_SECONDS = 0.1
+T = TypeVar("T")
 TOO_MANY = "Too many live streams at once. Read pages of events instead, or try again later."
 
 
@@ -81,6 +83,7 @@ class LiveStreams:
     _streams: dict[str, set[Stream]] = field(default_factory=dict)
     _users: Counter[str] = field(default_factory=Counter)
     _reads: "dict[object, asyncio.Task[Part]]" = field(default_factory=dict)
+    _checks: "dict[object, asyncio.Task[Any]]" = field(default_factory=dict)
     _hint: asyncio.Event = field(default_factory=asyncio.Event)
     _is_stopping: bool = False
     _looking: "asyncio.Task[None] | None" = None
@@ -142,6 +145,20 @@ class LiveStreams:
             self._reads.pop(key, None)
         else:
             asyncio.get_running_loop().call_later(SHARED_SECONDS, self._reads.pop, key, None)
+
+    async def shared_check(self, stream: Stream, key: object, check: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """The result of a check that streams of one webhook with the same `key` share. It began after the latest event
+        was known, so that nothing is sent of what happens after a permission is revoked.
+        """
+        of_latest = (stream.webhook_id, stream.latest, key)
+        task = self._checks.get(of_latest)
+        if task is None:
+            task = self._checks[of_latest] = asyncio.create_task(check(), context=contextvars.Context())
+            # asyncio would log an exception that no stream is left to await.
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+            # From its begin: a slow check must not be shared for longer.
+            asyncio.get_running_loop().call_later(SHARED_SECONDS, self._checks.pop, of_latest, None)
+        return await asyncio.shield(task)
 
     async def _look_regularly(self) -> None:
         listening = await self.db.listen(self._on_signal)

@@ -14,25 +14,35 @@ from hubgate.server.storage.signals import Signal
 from hubgate.server.throttle.rate_limiter import Limit, Limiter
 from hubgate.server.webhooks.tunnels import store
 from hubgate.server.webhooks.tunnels.forwarding import NO_LINK, Forwarding
-from hubgate.server.webhooks.tunnels.model import LIFETIME, MAX_PER_USER, Answer, Tunnel, new_tunnel_id
+from hubgate.server.webhooks.tunnels.model import LIFETIME, MAX_PER_USER, Answer, Tunnel, TunnelLimits, new_tunnel_id
 from hubgate.server.webhooks.tunnels.sockets import Sockets
 
 OPENED = Limit("tunnels", 60, 3600, "Too many temporary links. Try again in {duration}.")
 CONNECTED = Limit("tunnel connections", 120, 600, "This program connects too often. Try again in {duration}.")
-POSTED = Limit("tunnel requests", 600, 60, "Too many requests to this link. Try again in {duration}.")
 
 
 class Tunnels:
     """Tunnels in one process. `is_on` is the operator's setting: if it is false, no link is found."""
 
     def __init__(
-        self, db: Database, clock: Clock, secret: ServerSecret, limiter: Limiter, links: TunnelLinks, *, is_on: bool
+        self,
+        db: Database,
+        clock: Clock,
+        secret: ServerSecret,
+        limiter: Limiter,
+        links: TunnelLinks,
+        limits: TunnelLimits,
+        *,
+        is_on: bool,
     ) -> None:
         self._db, self._clock, self._limiter, self._is_on = db, clock, limiter, is_on
-        self.links = links
+        self.links, self.limits = links, limits
+        self._posted = Limit(
+            "tunnel requests", limits.posts, 60, "Too many requests to this link. Try again in {duration}."
+        )
         process = secrets.token_hex(16)
-        self._forwarding = Forwarding(db, clock, secret, process)
-        self.sockets = Sockets(db, clock, secret, process)
+        self._forwarding = Forwarding(db, clock, secret, process, limits.waiting)
+        self.sockets = Sockets(db, clock, secret, process, limits)
 
     async def close(self) -> None:
         await self._forwarding.close()
@@ -73,7 +83,7 @@ class Tunnels:
         await self._limiter.take(CONNECTED, _counted_for(tunnel))
 
     async def count_post(self, tunnel: Tunnel) -> None:
-        await self._limiter.take(POSTED, tunnel.id)
+        await self._limiter.take(self._posted, tunnel.id)
 
     async def forward(
         self, tunnel_id: str, path: str, headers: Iterable[tuple[str, str]], body: bytes, seconds: float

@@ -11,7 +11,6 @@ from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.signals import Signal
 from hubgate.server.webhooks.tunnels import store
 from hubgate.server.webhooks.tunnels.model import (
-    MAX_WAITING,
     REQUEST_LIFETIME,
     Answer,
     RequestHead,
@@ -32,8 +31,9 @@ class TunnelBusy(Unavailable):
 
 
 class Forwarding:
-    def __init__(self, db: Database, clock: Clock, secret: ServerSecret, process: str) -> None:
+    def __init__(self, db: Database, clock: Clock, secret: ServerSecret, process: str, max_waiting: int) -> None:
         self._db, self._clock, self._secret, self._process = db, clock, secret, process
+        self._max_waiting = max_waiting
         self._waiting: dict[str, asyncio.Future[Answer]] = {}
         self._loop = SignalledLoop(db, Signal.TUNNEL_ANSWERS, self._take_answers)
 
@@ -67,14 +67,16 @@ class Forwarding:
             raise GatewayTimeout("The receiver did not answer in time.") from None
         finally:
             del self._waiting[request_id]
-            if is_stored and not answered.done():
+            # The timeout cancels `answered`, as does the end of the task that waits.
+            if is_stored and (not answered.done() or answered.cancelled()):
                 await asyncio.shield(self._db.write(lambda tx: store.remove_request(tx, request_id)))
 
     async def _store(self, tx: Tx, request_id: str, tunnel_id: str, sealed: bytes) -> None:
         now = self._clock()
-        if await store.find(tx, tunnel_id, now) is None:
+        # Concurrent requests are counted one after the other.
+        if not await store.lock(tx, tunnel_id, now):
             raise NotFound(NO_LINK)
-        if await store.count_requests(tx, tunnel_id) >= MAX_WAITING:
+        if await store.count_requests(tx, tunnel_id) >= self._max_waiting:
             raise TunnelBusy
         await store.add_request(tx, request_id, tunnel_id, self._process, sealed, now + REQUEST_LIFETIME)
         tx.signal(Signal.TUNNEL_REQUESTS)

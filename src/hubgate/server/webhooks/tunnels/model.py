@@ -15,17 +15,12 @@ from hubgate.server.clock import HOUR, MINUTE
 LIFETIME = 72 * HOUR
 # The oldest link of a user is removed when another would exceed this number. The user's apps together have as many.
 MAX_PER_USER = 10
-# Requests of one tunnel that have no answer yet.
-MAX_WAITING = 32
-ANSWER_SECONDS = 15.0
 # Rows are deleted some time after nobody waits for them any more.
 REQUEST_LIFETIME = MINUTE
 
 MAX_BODY = 1024 * 1024
 MAX_ANSWER = 64 * 1024
 MAX_ANSWER_MESSAGE = MAX_ANSWER + 1024
-# The receiver's program sends an empty message every 20 seconds.
-SILENCE_SECONDS = 60.0
 
 _ID_LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 _ID_LENGTH = 26
@@ -41,6 +36,20 @@ _DROPPED = frozenset(
 
 Headers = list[tuple[str, str]]
 T = TypeVar("T")
+
+
+class TunnelLimits(Struct, frozen=True):
+    # For the answer to a POST from outside; deliveries of this hub have their own deadline.
+    answer_seconds: float
+    # POSTs to one link in a minute.
+    posts: int
+    # Requests of one tunnel that have no answer yet.
+    waiting: int
+    # The receiver's program sends an empty message every 20 seconds.
+    silence_seconds: float
+    # A program that accepts nothing for this long is disconnected, and so is one that leaves `waiting` requests unread:
+    # they wait in memory, each with up to 1 MiB.
+    stall_seconds: float
 
 
 class Tunnel(Struct, frozen=True):

@@ -13,16 +13,12 @@ from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.signals import Signal
 from hubgate.server.webhooks.tunnels import store
 from hubgate.server.webhooks.tunnels.forwarding import answer_location, request_location
-from hubgate.server.webhooks.tunnels.model import ANSWER_SECONDS, MAX_WAITING, SILENCE_SECONDS, Tunnel, answer_from
+from hubgate.server.webhooks.tunnels.model import Tunnel, TunnelLimits, answer_from
 from hubgate.server.webhooks.tunnels.signalled_loop import SignalledLoop, log
 
 TAKEN_AT_ONCE = 64
-# A program that accepts nothing for this long is disconnected, and so is one that leaves this many requests unread:
-# they wait in memory, each with up to 1 MiB.
-STALL_SECONDS = ANSWER_SECONDS
-MAX_UNREAD = MAX_WAITING
-# Requests for which a connection remembers that they have no answer. Older ones have timed out.
-MAX_UNANSWERED = 4 * MAX_WAITING
+# A connection remembers this many times the number of requests that may wait. Older ones have timed out.
+UNANSWERED_FACTOR = 4
 
 # Close codes, for the receiver's program: whether it may connect again.
 REPLACED, GONE, SILENT, NOT_ALLOWED, MALFORMED, UNAVAILABLE = 4000, 4404, 4408, 4401, 4400, 1013
@@ -43,6 +39,7 @@ class Socket:
     """
 
     tunnel: Tunnel
+    max_waiting: int
     outgoing: "asyncio.Queue[bytes]" = field(default_factory=asyncio.Queue)
     closing: "asyncio.Future[int]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     heard_at: float = field(default_factory=time.monotonic)
@@ -56,12 +53,12 @@ class Socket:
             self.closing.set_result(code)
 
     def put(self, request_id: str, message: bytes) -> None:
-        if self.outgoing.qsize() >= MAX_UNREAD:
+        if self.outgoing.qsize() >= self.max_waiting:
             self.close(SILENT)
             return
         self.outgoing.put_nowait(message)
         self._unanswered[request_id] = None
-        if len(self._unanswered) > MAX_UNANSWERED:
+        if len(self._unanswered) > UNANSWERED_FACTOR * self.max_waiting:
             del self._unanswered[next(iter(self._unanswered))]
 
     def take_unanswered(self, request_id: str) -> bool:
@@ -72,8 +69,9 @@ class Socket:
 
 
 class Sockets:
-    def __init__(self, db: Database, clock: Clock, secret: ServerSecret, process: str) -> None:
+    def __init__(self, db: Database, clock: Clock, secret: ServerSecret, process: str, limits: TunnelLimits) -> None:
         self._db, self._clock, self._secret, self._process = db, clock, secret, process
+        self._limits = limits
         self._sockets: dict[str, Socket] = {}
         self._loop = SignalledLoop(db, Signal.TUNNEL_REQUESTS, self._step)
 
@@ -92,13 +90,13 @@ class Sockets:
 
         `receive` returns the next message, or None at the end; `still_allowed` is called every `check_seconds`.
         """
-        socket = Socket(tunnel)
+        socket = Socket(tunnel, self._limits.waiting)
         tasks: list[asyncio.Future[int]] = [socket.closing]
         try:
             await self._attach(socket)
             tasks += [
                 asyncio.create_task(self._receive(socket, receive)),
-                asyncio.create_task(_send(socket, send)),
+                asyncio.create_task(_send(socket, send, self._limits.stall_seconds)),
                 asyncio.create_task(_watch(still_allowed, check_seconds)),
             ]
             ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -159,7 +157,7 @@ class Sockets:
         attached = [(tunnel_id, socket) for tunnel_id, socket in self._sockets.items() if socket.is_attached]
         current = await store.attached(self._db, self._process, now)
         for tunnel_id, socket in attached:
-            if moment - socket.heard_at > SILENCE_SECONDS:
+            if moment - socket.heard_at > self._limits.silence_seconds:
                 socket.close(SILENT)
             elif tunnel_id not in current:
                 socket.close(GONE if await store.find(self._db, tunnel_id, now) is None else REPLACED)
@@ -183,11 +181,11 @@ async def _put_answer(tx: Tx, tunnel_id: str, request_id: str, sealed: bytes) ->
         tx.signal(Signal.TUNNEL_ANSWERS)
 
 
-async def _send(socket: Socket, send: Callable[[bytes], Awaitable[None]]) -> int:
+async def _send(socket: Socket, send: Callable[[bytes], Awaitable[None]], stall_seconds: float) -> int:
     while True:
         message = await socket.outgoing.get()
         try:
-            async with asyncio.timeout(STALL_SECONDS):
+            async with asyncio.timeout(stall_seconds):
                 await send(message)
         except TimeoutError:
             return SILENT

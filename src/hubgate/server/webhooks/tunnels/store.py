@@ -22,6 +22,12 @@ async def find(db: Database | Tx, tunnel_id: str, now: int) -> Tunnel | None:
     return Tunnel(*row) if row else None
 
 
+async def lock(tx: Tx, tunnel_id: str, now: int) -> bool:
+    """Lock a tunnel until the end of the transaction; False if it does not exist or has expired."""
+    sql = "SELECT 1 FROM tunnels WHERE id = :id AND expires_at > :now /*pg FOR NO KEY UPDATE */"
+    return await tx.one(sql, {"id": tunnel_id, "now": now}) is not None
+
+
 async def remove(tx: Tx, tunnel_id: str) -> bool:
     return await tx.exec("DELETE FROM tunnels WHERE id = :id", {"id": tunnel_id}) == 1
 
