@@ -40,12 +40,14 @@ def hubgate(
 
 
 @contextlib.contextmanager
-def deliver_process(folder: Path, umask: int = -1, **variables: str) -> "Iterator[fork_server.WarmProcess]":
+def deliver_process(
+    folder: Path, *flags: str, umask: int = -1, **variables: str
+) -> "Iterator[fork_server.WarmProcess]":
     """`hubgate deliver`, forked from a warm process. Its first lines can be read from `stdout`."""
     from tests.bed import fork_server
 
     with (folder / "deliver.log").open("ab") as errors:
-        process = fork_server.start([*HUBGATE, "deliver"], folder, environment(**variables), errors, umask)
+        process = fork_server.start([*HUBGATE, "deliver", *flags], folder, environment(**variables), errors, umask)
     assert process.stdout is not None
     with process.stdout:
         try:
