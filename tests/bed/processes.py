@@ -28,14 +28,12 @@ def environment(**more: str) -> dict[str, str]:
     return {**inherited, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "PYTHONWARNINGS": "error", **more}
 
 
-def hubgate(
-    *arguments: str, cwd: Path, stdin: bytes = b"", umask: int = -1, **variables: str
-) -> "subprocess.CompletedProcess[str]":
+def hubgate(*arguments: str, cwd: Path, stdin: bytes = b"", **variables: str) -> "subprocess.CompletedProcess[str]":
     """Run a `hubgate` command to completion."""
     from tests.bed import fork_server
 
     command = [*HUBGATE, *arguments]
-    status, out, err = fork_server.run(command, cwd, environment(**variables), stdin, seconds=60, umask=umask)
+    status, out, err = fork_server.run(command, cwd, environment(**variables), stdin, seconds=60)
     return subprocess.CompletedProcess(command, status, out.decode(), err.decode())
 
 

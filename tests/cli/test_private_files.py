@@ -7,9 +7,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.bed import fork_server
 from tests.bed.engines import SECRET_KEY, Engine
 from tests.bed.people import PASSWORD
-from tests.bed.processes import HubProcess, deliver_process, hub_process, hubgate, until
+from tests.bed.processes import HUBGATE, HubProcess, deliver_process, environment, hub_process, hubgate, until
 from tests.bed.repos import create_commit, create_repo, send_large
 
 OPEN = 0o000
@@ -17,9 +18,11 @@ OPEN = 0o000
 
 def run(folder: Path, *arguments: str, stdin: str = "", **variables: str) -> str:
     """What a command printed, started with an umask that keeps nobody out."""
-    done = hubgate(*arguments, cwd=folder, stdin=stdin.encode(), umask=OPEN, **variables)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    status, out, err = fork_server.run(
+        [*HUBGATE, *arguments], folder, environment(**variables), stdin.encode(), seconds=60, umask=OPEN
+    )
+    assert status == 0, err
+    return out.decode()
 
 
 def mode_of(path: Path) -> int:
