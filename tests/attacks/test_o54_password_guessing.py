@@ -12,7 +12,8 @@ from tests.bed.engines import Engine, settings_for
 from tests.bed.people import PASSWORD, create_user, fill_form, submit
 from tests.bed.running_hub import RunningHub, run_hub
 
-from hubgate.server.accounts.limits import network_of
+from hubgate.server.accounts.limits import FAILED_SIGN_INS_FROM_ADDRESS, network_of
+from hubgate.server.resources import Hub
 
 TOO_MANY = "Too many attempts. Try again in 15 minutes."
 
@@ -107,7 +108,9 @@ def test_o54_locked_address_cannot_lock_more_accounts(engine: Engine, tmp_path: 
     with run_hub(settings) as hub, hub.client() as client:
         create_user(hub, "ada")
         client.headers["x-forwarded-for"] = "203.0.113.9"
-        for number in range(100):
+        # Comparing a password is slow: all but ten of the hundred failures are only counted.
+        hub.call(lambda opened: count_failures(opened, "203.0.113.9", 90))
+        for number in range(10):
             assert guess(client, f"user{number}").status_code == 422
         locked = guess(client, "ada", PASSWORD)
         assert locked.status_code == 429
@@ -116,6 +119,11 @@ def test_o54_locked_address_cannot_lock_more_accounts(engine: Engine, tmp_path: 
             assert guess(client, "ada").status_code == 429
         client.headers["x-forwarded-for"] = "203.0.113.10"
         assert guess(client, "ada", PASSWORD).status_code == 303
+
+
+async def count_failures(opened: Hub, address: str, count: int) -> None:
+    for _ in range(count):
+        await opened.accounts.limiter.take(FAILED_SIGN_INS_FROM_ADDRESS, address)
 
 
 @pytest.mark.parametrize(

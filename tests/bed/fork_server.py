@@ -28,7 +28,15 @@ from hubgate.cli.commands import COMMANDS
 from hubgate.cli.main import main
 
 SERVE = "tests.bed.forked_serve"
-_MODULES = (SERVE, "tests.bed.testserve", "hubgate.server.worker.web", "hubgate.server.worker.background")
+# Alembic creates the schema of each new database.
+_MODULES = (
+    SERVE,
+    "tests.bed.testserve",
+    "hubgate.server.worker.web",
+    "hubgate.server.worker.background",
+    "alembic.command",
+    "sqlalchemy.ext.asyncio",
+)
 
 
 class WarmProcess:
@@ -89,13 +97,13 @@ class WarmProcess:
 
 
 def run(
-    command: Sequence[str], cwd: Path, given: Mapping[str, str], stdin: bytes, seconds: float
+    command: Sequence[str], cwd: Path, given: Mapping[str, str], stdin: bytes, seconds: float, umask: int = -1
 ) -> tuple[int, bytes, bytes]:
     """Run a command to completion; its exit status, standard output and standard error."""
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         source.write(stdin)
         source.seek(0)
-        process = WarmProcess(command, cwd, given, [source.fileno(), out.fileno(), err.fileno()])
+        process = WarmProcess(command, cwd, given, [source.fileno(), out.fileno(), err.fileno()], umask)
         try:
             status = process.wait(seconds)
         except subprocess.TimeoutExpired:

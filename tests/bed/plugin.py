@@ -219,10 +219,22 @@ def browser() -> Iterator[Any]:
         yield browser
 
 
+@pytest.fixture(scope="session")
+def stopped_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A stopped PostgreSQL server whose default database has the hub's schema."""
+    cluster = Cluster("16", request.config.getoption("--postgres-bin"), fastest_folder())
+    try:
+        run_blocking(engines.set_up_database(cluster.url(), tmp_path_factory.mktemp("cluster")))
+        cluster.stop()
+        yield cluster
+    finally:
+        cluster.remove()
+
+
 @pytest.fixture
-def own_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """A PostgreSQL server that the test may stop, kill and restart."""
-    cluster = Cluster("16", request.config.getoption("--postgres-bin"))
+def own_cluster(stopped_cluster: Cluster) -> Iterator[Cluster]:
+    """A PostgreSQL server that the test may stop, kill and restart. Its default database has the hub's schema."""
+    cluster = Cluster(stopped_cluster.version, data_in=fastest_folder(), template=stopped_cluster)
     try:
         yield cluster
     finally:

@@ -43,16 +43,31 @@ def fastest_folder() -> Path:
 class Cluster:
     """A server with a private socket folder, which tests may restart and kill."""
 
-    def __init__(self, version: str, programs: Path | None = None, data_in: Path = Path("/tmp")) -> None:
-        """`programs` is a folder with `postgres` and `initdb`, by default that of the wheel."""
+    def __init__(
+        self,
+        version: str,
+        programs: Path | None = None,
+        data_in: Path = Path("/tmp"),
+        template: "Cluster | None" = None,
+    ) -> None:
+        """`programs` is a folder with `postgres` and `initdb`, by default that of the wheel. `template`, a stopped
+        server, provides programs and data.
+        """
         self.version = version
         # The path of a socket is limited to about a hundred characters.
         self.folder = Path(tempfile.mkdtemp(prefix="hubgate-pg-", dir="/tmp"))
         self._data = Path(tempfile.mkdtemp(prefix="hubgate-pg-", dir=data_in))
         self._process: subprocess.Popen[bytes] | None = None
         self._account = pwd.getpwnam("nobody") if os.getuid() == 0 else None
-        self._programs = programs or self._readable_programs()
-        self._create()
+        if self._account:
+            for folder in (self.folder, self._data):
+                os.chown(folder, self._account.pw_uid, self._account.pw_gid)
+        if template is None:
+            self._programs = programs or self._readable_programs()
+            self._create()
+        else:
+            self._programs = template._programs
+            subprocess.run(["cp", "-a", f"{template._data}/.", self._data], check=True)
         self.start()
 
     def url(self, database: str = "postgres") -> str:
@@ -111,9 +126,6 @@ class Cluster:
                 os.kill(pid, how)
 
     def _create(self) -> None:
-        if self._account:
-            for folder in (self.folder, self._data):
-                os.chown(folder, self._account.pw_uid, self._account.pw_gid)
         subprocess.run(
             [self._programs / "initdb", "-D", self._data, "-U", "hubgate", "-A", "trust", "-E", "UTF8", "-N"],
             check=True,

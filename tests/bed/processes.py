@@ -9,9 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
+
+if TYPE_CHECKING:
+    from tests.bed import fork_server
 
 ROOT = Path(__file__).parents[2]
 HUBGATE = [sys.executable, "-m", "hubgate.cli"]
@@ -30,6 +35,24 @@ def hubgate(*arguments: str, cwd: Path, stdin: bytes = b"", **variables: str) ->
     command = [*HUBGATE, *arguments]
     status, out, err = fork_server.run(command, cwd, environment(**variables), stdin, seconds=60)
     return subprocess.CompletedProcess(command, status, out.decode(), err.decode())
+
+
+@contextlib.contextmanager
+def deliver_process(
+    folder: Path, *flags: str, umask: int = -1, **variables: str
+) -> "Iterator[fork_server.WarmProcess]":
+    """`hubgate deliver`, forked from a warm process. Its first lines can be read from `stdout`."""
+    from tests.bed import fork_server
+
+    with (folder / "deliver.log").open("ab") as errors:
+        process = fork_server.start([*HUBGATE, "deliver", *flags], folder, environment(**variables), errors, umask)
+    assert process.stdout is not None
+    with process.stdout:
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
 
 
 class HubProcess:
@@ -132,10 +155,33 @@ def read_terminal(terminal: int) -> bytes:
     return output
 
 
+@dataclass(frozen=True)
+class _Status:
+    """The first fields of /proc/PID/stat. Running `ps` in a loop that waits takes longer than what it waits for."""
+
+    pid: int
+    state: str
+    parent: int
+    group: int
+
+
+def _status(pid: int) -> _Status | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The program's name, in parentheses, may contain spaces and parentheses.
+    state, parent, group, *_ = text.rpartition(")")[2].split()
+    return _Status(pid, state, int(parent), int(group))
+
+
+def _all_statuses() -> list[_Status]:
+    found = [_status(int(folder.name)) for folder in Path("/proc").iterdir() if folder.name.isdigit()]
+    return [status for status in found if status]
+
+
 def _is_group_alive(group: int) -> bool:
-    listed = subprocess.run(["ps", "-A", "-o", "pgid=,stat="], capture_output=True, text=True, check=True).stdout
-    rows = (line.split() for line in listed.splitlines())
-    return any(int(pgid) == group and not stat.startswith("Z") for pgid, stat in rows)
+    return any(status.group == group and status.state not in "ZX" for status in _all_statuses())
 
 
 def free_port() -> int:
@@ -147,14 +193,13 @@ def free_port() -> int:
 
 
 def children_of(pid: int) -> list[int]:
-    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)
-    return [int(word) for word in found.stdout.split()]
+    return [status.pid for status in _all_statuses() if status.parent == pid]
 
 
 def is_alive(pid: int) -> bool:
     """Whether a process runs; false for a zombie."""
-    found = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return found.stdout.strip() != "" and not found.stdout.startswith("Z")
+    status = _status(pid)
+    return status is not None and status.state not in "ZX"
 
 
 def until(condition: object, seconds: float = 60.0, every: float = 0.02) -> None:

@@ -1,7 +1,7 @@
 """The background process of the test build: as a child process, or standalone like `hubgate deliver`.
 
-Armed failpoints kill the process. `TEST_PACE=dead_after,deadline`, in seconds, shortens both. `TEST_CLOCK` moves the
-clock (`moved_clock.py`).
+Armed failpoints kill the process. `TEST_PACE=dead_after,deadline`, in seconds, shortens both, retries, and the lease of
+the fan-out, for which events wait after a kill. `TEST_CLOCK` moves the clock (`moved_clock.py`).
 """
 
 import argparse
@@ -20,6 +20,7 @@ from hubgate.server.webhooks.model import Pace
 from hubgate.server.worker import background
 
 PACE = "TEST_PACE"
+FAN_OUT_LEASE_SECONDS = 3
 
 
 def paced(webhooks: Webhooks) -> Webhooks:
@@ -28,7 +29,8 @@ def paced(webhooks: Webhooks) -> Webhooks:
         return webhooks
     dead_after, deadline = map(float, text.split(","))
     # Many short retries: a fault test fails its deliveries more often than any receiver would.
-    return replace(webhooks, pace=Pace(deadline, dead_after, dead_after / 10, (SECOND // 2,) * 1000))
+    backoff = (SECOND // 2,) * 1000
+    return replace(webhooks, pace=Pace(deadline, dead_after, dead_after / 10, backoff, FAN_OUT_LEASE_SECONDS))
 
 
 def main() -> None:

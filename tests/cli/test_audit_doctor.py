@@ -52,11 +52,11 @@ class Log:
         self.work(work)
 
     def add(self, count: int = 3) -> None:
-        async def work(hub: Hub) -> None:
-            await write_entries(hub.db, count, self.acme, at=system_clock())
-            await Sealer(hub.db, hub.clock, hub.secret).seal(self.acme)
+        self.work(lambda hub: self.add_on(hub, count))
 
-        self.work(work)
+    async def add_on(self, hub: Hub, count: int = 3) -> None:
+        await write_entries(hub.db, count, self.acme, at=system_clock())
+        await Sealer(hub.db, hub.clock, hub.secret).seal(self.acme)
 
     def doctor(self, **variables: str) -> list[tuple[str, str]]:
         """What it says of the log: level and text."""
@@ -79,15 +79,15 @@ def log(engine: Engine, tmp_path: Path) -> Log:
     made = Log(tmp_path, engine.fresh_url())
 
     async def prepare(hub: Hub) -> None:
-        candidate = Candidate("ada", "ada@example.org", "correct horse battery")
+        candidate = Candidate("ada", "ada@example.org", "")
         ada = await signup.create_by_operator(hub.accounts, candidate, verified=True, operator=False)
         made.acme = (await organizations.create(hub.accounts, ada, "acme", "", SYSTEM)).id
         await organizations.create(hub.accounts, ada, "other", "", SYSTEM)
         await seal_all(hub)
+        for _ in range(3):
+            await made.add_on(hub)
 
     made.work(prepare)
-    for _ in range(3):
-        made.add()
     return made
 
 

@@ -2,15 +2,15 @@
 
 import json
 import stat
-import subprocess
 import tarfile
 from pathlib import Path
 
 import httpx
 import pytest
+from tests.bed import fork_server
 from tests.bed.engines import SECRET_KEY, Engine
 from tests.bed.people import PASSWORD
-from tests.bed.processes import HUBGATE, HubProcess, environment, hub_process, until
+from tests.bed.processes import HUBGATE, HubProcess, deliver_process, environment, hub_process, hubgate, until
 from tests.bed.repos import create_commit, create_repo, send_large
 
 OPEN = 0o000
@@ -18,19 +18,11 @@ OPEN = 0o000
 
 def run(folder: Path, *arguments: str, stdin: str = "", **variables: str) -> str:
     """What a command printed, started with an umask that keeps nobody out."""
-    done = subprocess.run(
-        [*HUBGATE, *arguments],
-        cwd=folder,
-        env=environment(**variables),
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        umask=OPEN,
-        check=False,
+    status, out, err = fork_server.run(
+        [*HUBGATE, *arguments], folder, environment(**variables), stdin.encode(), seconds=60, umask=OPEN
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert status == 0, err
+    return out.decode()
 
 
 def mode_of(path: Path) -> int:
@@ -79,18 +71,12 @@ def test_everything_a_hub_creates_is_private(engine: Engine, tmp_path: Path) -> 
 def test_deliver_creates_private_files(engine: Engine, tmp_path: Path) -> None:
     shared = {"HUBGATE_SECRET_KEY": SECRET_KEY}
     shared |= {} if engine.name == "sqlite" else {"HUBGATE_DATABASE_URL": engine.empty_url()}
-    command = subprocess.Popen(
-        [*HUBGATE, "deliver"], cwd=tmp_path, env=environment(**shared), stdout=subprocess.PIPE, umask=OPEN
-    )
-    try:
+    with deliver_process(tmp_path, umask=OPEN, **shared) as command:
         assert command.stdout is not None
         assert b"is running" in command.stdout.readline()
         assert mode_of(tmp_path / "var") == 0o700
         assert open_to_others(tmp_path / "var") == []
-    finally:
         command.terminate()
-        assert command.stdout is not None
-        command.stdout.close()
         assert command.wait(20) == 0
 
 
@@ -156,10 +142,7 @@ def test_var_is_not_mistaken_for_a_hubs_folder(tmp_path: Path) -> None:
     """From / it is the default folder."""
     for name in ("mail", "log"):
         (tmp_path / "var" / name).mkdir(parents=True)
-    command = [*HUBGATE, "serve", "--port", "0"]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=30, check=False
-    )
+    done = hubgate("serve", "--port", "0", cwd=tmp_path)
     assert done.returncode == 1
     assert "not a hub's data folder" in done.stderr
     assert sorted(path.name for path in (tmp_path / "var").rglob("*")) == ["log", "mail"]

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import socket
 import sqlite3
@@ -16,9 +17,33 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.bed.concurrency import run_concurrently
-from tests.bed.processes import HUBGATE, TEST_BUILD, HubProcess, environment, hub_process, is_alive, until
+from tests.bed.processes import (
+    HUBGATE,
+    TEST_BUILD,
+    HubProcess,
+    deliver_process,
+    environment,
+    hub_process,
+    is_alive,
+    until,
+)
 
 from hubgate.server.metrics import DELIVERY_GAUGES
+
+
+@pytest.fixture(scope="module")
+def earlier_start(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder of a hub that was started and stopped."""
+    folder = tmp_path_factory.mktemp("earlier")
+    assert HubProcess(folder).stop() == 0
+    return folder / "var"
+
+
+@pytest.fixture
+def started_before(tmp_path: Path, earlier_start: Path) -> Path:
+    """A folder with the data of an earlier start: a new Python process takes long to create the schema."""
+    shutil.copytree(earlier_start, tmp_path / "var")
+    return tmp_path
 
 
 def address_of(url: str) -> tuple[str, int]:
@@ -48,8 +73,8 @@ def test_serve_starts_responds_and_exits_with_0(tmp_path: Path, server: str, how
     assert (tmp_path / "var").stat().st_mode & 0o777 == 0o700
 
 
-def test_ctrl_c_in_a_terminal_stops_cleanly(tmp_path: Path) -> None:
-    with hub_process(tmp_path, new=True) as hub:
+def test_ctrl_c_in_a_terminal_stops_cleanly(started_before: Path) -> None:
+    with hub_process(started_before, new=True) as hub:
         os.killpg(hub.process.pid, signal.SIGINT)
         assert hub.wait() == 0
         assert "Traceback" not in hub.errors
@@ -170,7 +195,7 @@ def _is_ours(pid: int) -> bool:
 
 
 def test_dead_worker_is_replaced(tmp_path: Path) -> None:
-    with hub_process(tmp_path, new=True) as hub:
+    with hub_process(tmp_path) as hub:
         for _ in range(2):
             before = hub.children()
             for victim in before:
@@ -181,14 +206,14 @@ def test_dead_worker_is_replaced(tmp_path: Path) -> None:
         assert hub.stop() == 0
 
 
-def test_killing_the_parent_leaves_no_orphan_on_the_port(tmp_path: Path) -> None:
-    with hub_process(tmp_path, new=True) as hub:
+def test_killing_the_parent_leaves_no_orphan_on_the_port(started_before: Path) -> None:
+    with hub_process(started_before, new=True) as hub:
         children = hub.children()
         assert len(children) == 2
         os.kill(hub.process.pid, signal.SIGKILL)
         hub.wait()
         until(lambda: not any(is_alive(child) for child in children))
-    with hub_process(tmp_path, port=address_of(hub.url)[1]) as again:
+    with hub_process(started_before, port=address_of(hub.url)[1]) as again:
         assert healthy(again.url)
         assert again.stop() == 0
 
@@ -203,10 +228,10 @@ def test_several_workers_share_the_port(tmp_path: Path) -> None:
 def test_background_process_can_run_separately(tmp_path: Path) -> None:
     with hub_process(tmp_path, "--deliver", "off") as hub:
         assert len(hub.children()) == 1
-        alone = subprocess.Popen([*HUBGATE, "deliver"], cwd=tmp_path, env=environment(), stderr=subprocess.DEVNULL)
-        until(lambda: _lease_held(tmp_path / "var/hubgate.db"))
-        alone.send_signal(signal.SIGTERM)
-        assert alone.wait(10) == 0
+        with deliver_process(tmp_path) as alone:
+            until(lambda: _lease_held(tmp_path / "var/hubgate.db"))
+            alone.send_signal(signal.SIGTERM)
+            assert alone.wait(10) == 0
         assert not _lease_held(tmp_path / "var/hubgate.db"), "a stopped holder gives its leases back"
 
 
@@ -225,16 +250,13 @@ def test_background_process_prints_its_mail_destination(
     tmp_path: Path, variables: dict[str, str], mail: str, links: str
 ) -> None:
     """On a machine of its own it has settings of its own, and nobody sees at once that they are others."""
-    alone = subprocess.Popen(
-        [*HUBGATE, "deliver"], cwd=tmp_path, env=environment(**variables), stdout=subprocess.PIPE, text=True
-    )
-    assert alone.stdout is not None
-    with alone.stdout:
+    with deliver_process(tmp_path, **variables) as alone:
+        assert alone.stdout is not None
         said = [alone.stdout.readline()]
         alone.send_signal(signal.SIGTERM)
         said += alone.stdout.readlines()
-    assert alone.wait(20) == 0
-    assert said == [
+        assert alone.wait(20) == 0
+    assert [line.decode() for line in said] == [
         "hubgate deliver is running. Ctrl-C stops it.\n",
         f"  mail          {mail.format(folder=tmp_path)}\n",
         f"  links         in mail begin with {links} (HUBGATE_BASE_URL)\n",
@@ -249,20 +271,20 @@ def _lease_held(path: Path) -> bool:
         connection.close()
 
 
-def test_serve_listens_on_ipv6(tmp_path: Path) -> None:
+def test_serve_listens_on_ipv6(started_before: Path) -> None:
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as free:
         port = free.getsockname()[1]
-    with hub_process(tmp_path, "--host", "::1", "--metrics-listen", f"[::1]:{port}", new=True) as hub:
+    with hub_process(started_before, "--host", "::1", "--metrics-listen", f"[::1]:{port}", new=True) as hub:
         assert hub.url.startswith("http://[::1]:")
         assert healthy(hub.url)
         assert "hubgate_requests_total" in httpx.get(f"http://[::1]:{port}/metrics").text
         assert hub.stop() == 0
 
 
-def test_metrics_are_off_by_default_and_sum_all_workers(tmp_path: Path) -> None:
+def test_metrics_are_off_by_default_and_sum_all_workers(started_before: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with hub_process(tmp_path, "--workers", "2", "--metrics-listen", f"127.0.0.1:{port}", new=True) as hub:
+    with hub_process(started_before, "--workers", "2", "--metrics-listen", f"127.0.0.1:{port}", new=True) as hub:
         for _ in range(10):
             httpx.get(f"{hub.url}/healthz")
         figures = httpx.get(f"http://127.0.0.1:{port}/metrics").text
@@ -275,10 +297,10 @@ def test_metrics_are_off_by_default_and_sum_all_workers(tmp_path: Path) -> None:
         assert hub.stop() == 0
 
 
-def test_metrics_can_share_the_public_address(tmp_path: Path) -> None:
+def test_metrics_can_share_the_public_address(started_before: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with hub_process(tmp_path, "--metrics-listen", f"127.0.0.1:{port}", port=port, new=True) as hub:
+    with hub_process(started_before, "--metrics-listen", f"127.0.0.1:{port}", port=port, new=True) as hub:
         assert healthy(hub.url)
         assert _count(httpx.get(f"{hub.url}/metrics").text, "/readyz") == 1
         assert hub.stop() == 0
@@ -290,11 +312,9 @@ def _count(text: str, route: str) -> float:
     return float(found.group(1))
 
 
-def test_second_start_loads_no_migration_modules(tmp_path: Path) -> None:
+def test_second_start_loads_no_migration_modules(started_before: Path) -> None:
     """Alembic alone costs half a second."""
-    HubProcess(tmp_path).stop()
-    (tmp_path / "stderr.log").unlink()
-    with hub_process(tmp_path, new=True, PYTHONPROFILEIMPORTTIME="1") as hub:
+    with hub_process(started_before, new=True, PYTHONPROFILEIMPORTTIME="1") as hub:
         assert hub.stop() == 0
         imported = hub.errors
     assert "hubgate.server.worker.supervisor" in imported

@@ -17,7 +17,6 @@ from tests.bed import fork_server
 from tests.bed.blocking import run_blocking
 from tests.bed.engines import opened_database, settings_for
 from tests.bed.fork_server import WarmProcess
-from tests.bed.people import PASSWORD
 from tests.bed.processes import TEST_BUILD, HubProcess, environment, hub_process, until
 from tests.faults.conftest import Store
 from tests.faults.history import Change, DisabledPeriod, Disturbance, History, Incident, violations
@@ -200,7 +199,7 @@ class Scenario:
         """Wait until this many processes have the same number of shards, or one more."""
         shares = sorted(256 // processes + (place < 256 % processes) for place in range(processes))
         try:
-            until(lambda: self.shares() == shares, seconds)
+            until(lambda: self.shares() == shares, seconds, every=0.05)
         except AssertionError as error:
             log = (self.store.folder / "deliver.log").read_text()
             raise AssertionError(f"{self.shares()} instead of {shares}\n{log[-3000:]}") from error
@@ -220,7 +219,7 @@ class Scenario:
     def until_settled(self, seconds: float = 60.0) -> None:
         """Wait until everything is delivered."""
         try:
-            until(self.is_settled, seconds)
+            until(self.is_settled, seconds, every=0.05)
         except AssertionError as error:
             left = self.rows(
                 "SELECT state, attempts, due_at, webhook_id, repo_seq FROM deliveries WHERE ended_at IS NULL"
@@ -294,7 +293,7 @@ async def _create_webhook(hub: Hub, owner: User, request: WebhookRequest, *, upp
 
 
 async def _create_user(hub: Hub, name: str) -> User:
-    candidate = Candidate(name, f"{name}@example.org", PASSWORD)
+    candidate = Candidate(name, f"{name}@example.org", "")
     return await signup.create_by_operator(hub.accounts, candidate, verified=True, operator=False)
 
 

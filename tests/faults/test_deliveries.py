@@ -9,8 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.bed.blocking import run_blocking
-from tests.bed.engines import SqliteEngine, set_up_database
+from tests.bed.engines import SqliteEngine
 from tests.bed.postgres import Cluster
 from tests.bed.processes import until
 from tests.faults.conftest import Store, create_store
@@ -157,7 +156,6 @@ def test_disabled_webhook_receives_nothing(store: Store, watchers: Watchers) -> 
 def test_deliveries_survive_restarts_of_postgres(
     own_cluster: Cluster, watchers: Watchers, tmp_path: Path, how: signal.Signals
 ) -> None:
-    run_blocking(set_up_database(own_cluster.url(), tmp_path))
     scenario = create_scenario(create_store(own_cluster.url(), tmp_path), watchers)
     with scenario.hub() as hub, scenario.delivering() as beside:
         load = ChangeLoad(scenario, hub.url).start()

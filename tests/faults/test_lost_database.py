@@ -3,16 +3,14 @@
 import os
 import signal
 import sqlite3
-import subprocess
 import time
 from pathlib import Path
 
 import httpx
 import pytest
-from tests.bed.blocking import run_blocking
-from tests.bed.engines import SqliteEngine, set_up_database
+from tests.bed.engines import SqliteEngine
 from tests.bed.postgres import Cluster
-from tests.bed.processes import HUBGATE, TEST_BUILD, environment, hub_process, until
+from tests.bed.processes import TEST_BUILD, deliver_process, hub_process, until
 from tests.faults.conftest import create_store
 
 pytestmark = pytest.mark.faults
@@ -39,7 +37,6 @@ def assert_is_a_styled_page(url: str) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT, signal.SIGKILL])
 def test_hub_recovers_from_a_restart_of_postgres(own_cluster: Cluster, tmp_path: Path, how: signal.Signals) -> None:
-    run_blocking(set_up_database(own_cluster.url(), tmp_path))
     store = create_store(own_cluster.url(), tmp_path)
     with hub_process(store.folder, *store.flags, program=TEST_BUILD) as hub:
         assert write(hub.url, "before").status_code == 200
@@ -57,7 +54,6 @@ def test_hub_recovers_from_a_restart_of_postgres(own_cluster: Cluster, tmp_path:
 
 def test_hub_recovers_from_a_hanging_postgres(own_cluster: Cluster, tmp_path: Path) -> None:
     """Requests wait only for a limited time for a server that does not respond, and use it again when it does."""
-    run_blocking(set_up_database(own_cluster.url(), tmp_path))
     store = create_store(own_cluster.url(), tmp_path)
     with hub_process(store.folder, *store.flags, program=TEST_BUILD) as hub:
         assert write(hub.url, "before").status_code == 200
@@ -104,16 +100,14 @@ def test_frozen_worker_loses_nothing(sqlite_template: Path, tmp_path: Path) -> N
 def test_hub_and_background_process_stop_without_their_database(
     own_cluster: Cluster, tmp_path: Path, frozen: bool
 ) -> None:
-    run_blocking(set_up_database(own_cluster.url(), tmp_path))
     store = create_store(own_cluster.url(), tmp_path)
-    with hub_process(store.folder, *store.flags, program=TEST_BUILD) as hub:
+    with (
+        hub_process(store.folder, *store.flags, program=TEST_BUILD) as hub,
+        deliver_process(tmp_path, *store.flags) as alone,
+    ):
         assert write(hub.url, "before").status_code == 200
-        alone = subprocess.Popen(
-            [*HUBGATE, "deliver", *store.flags], cwd=tmp_path, env=environment(), stdout=subprocess.PIPE
-        )
         assert alone.stdout is not None
-        with alone.stdout:
-            assert b"is running" in alone.stdout.readline()
+        assert b"is running" in alone.stdout.readline()
         own_cluster.freeze() if frozen else own_cluster.stop(signal.SIGQUIT)
         try:
             started = time.monotonic()

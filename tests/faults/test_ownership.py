@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.bed.blocking import run_blocking
-from tests.bed.engines import set_up_database
 from tests.bed.moved_clock import CLOCK, set_clock
 from tests.bed.postgres import Cluster
 from tests.bed.processes import until
@@ -122,7 +120,6 @@ def test_owner_frozen_at_the_worst_moments(
     """Before it sends, before it takes note of a response, before it stores the result. Not on SQLite, where a process
     that froze while it wrote blocks all others.
     """
-    run_blocking(set_up_database(own_cluster.url(), tmp_path))
     scenario = create_scenario(create_store(own_cluster.url(), tmp_path), watchers)
     armed = {"TEST_FAILPOINTS": f"{failpoint}:2:SIGSTOP"}
     with (
@@ -156,7 +153,6 @@ def test_process_cut_off_from_the_database_ends_its_requests(
     """It stops sending, and aborts open requests before others take over. Once it has the database again, it takes
     part under a new id.
     """
-    run_blocking(set_up_database(own_cluster.url(), tmp_path))
     scenario = create_scenario(create_store(own_cluster.url(), tmp_path), watchers)
     # A deadline that is later than the takeover.
     pace = {"TEST_PACE": "6,15"}
@@ -191,7 +187,6 @@ def test_slow_database_delays_deliveries_and_stops_none(
     own_cluster: Cluster, watchers: Watchers, tmp_path: Path
 ) -> None:
     """A check of state and permission takes longer than it is valid, however few deliveries it reads."""
-    run_blocking(set_up_database(own_cluster.url(), tmp_path))
     scenario = create_scenario(create_store(own_cluster.url(), tmp_path), watchers)
     with (
         cut_connection(own_cluster.folder) as connection,
@@ -237,7 +232,6 @@ def test_shards_move_while_postgres_restarts(
 ) -> None:
     """Regardless of which unit fails, every shard has an owner in the end, which sends for it."""
     chance = random.Random(fault_count)
-    run_blocking(set_up_database(own_cluster.url(), tmp_path))
     scenario = create_scenario(create_store(own_cluster.url(), tmp_path), watchers)
     acknowledged = 0
     with scenario.hub("--deliver", "off") as hub, scenario.delivering():

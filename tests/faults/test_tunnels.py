@@ -7,7 +7,7 @@ import httpx
 import pytest
 from tests.bed.blocking import run_blocking
 from tests.bed.engines import settings_for
-from tests.bed.processes import HubProcess, free_port, hub_process, until
+from tests.bed.processes import TEST_BUILD, HubProcess, free_port, hub_process, until
 from tests.bed.receiver_library import SECRET
 from tests.bed.repos import create_commit, create_repo
 from tests.bed.tunnels import SharedReceiver, share_receiver
@@ -42,6 +42,11 @@ def token_of_ada(store: Store) -> str:
 def client_of(hub: HubProcess, token: str) -> httpx.Client:
     headers = {"authorization": f"Bearer {token}"}
     return httpx.Client(base_url=hub.url, headers=headers, timeout=20, verify=False)
+
+
+def start_hub(store: Store, port: int) -> contextlib.AbstractContextManager[HubProcess]:
+    """A hub with the default pace, except that it retries soon, and soon fans out after a kill."""
+    return hub_process(store.folder, *store.flags, *WORKERS, port=port, program=TEST_BUILD, TEST_PACE="20,15")
 
 
 def commits(shared: SharedReceiver) -> list[str]:
@@ -90,14 +95,14 @@ def test_link_survives_kills_of_the_hub(store: Store, monkeypatch: pytest.Monkey
     sent: list[str] = []
     with contextlib.ExitStack() as sharing:
         port = free_port()
-        with hub_process(store.folder, *store.flags, *WORKERS, port=port) as first, client_of(first, token) as ada:
+        with start_hub(store, port) as first, client_of(first, token) as ada:
             shared = sharing.enter_context(share_receiver(monkeypatch, first.url, token))
             create_repo(ada, "corpus")
             create_webhook(ada, f"{shared.link}webhooks/train", "user:ada", secret=SECRET)
             sent.append(create_commit(ada, "ada/corpus", {"a.txt": b"first"}))
             first.kill_all()
         for number in range(fault_count):
-            with hub_process(store.folder, *store.flags, *WORKERS, port=port) as hub, client_of(hub, token) as ada:
+            with start_hub(store, port) as hub, client_of(hub, token) as ada:
                 sent.append(create_commit(ada, "ada/corpus", {"a.txt": b"%d" % number}))
                 until(lambda: set(sent) <= set(commits(shared)))
                 hub.kill_all()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.bed.blocking import run_blocking
-from tests.bed.engines import PostgresEngine, SqliteEngine, opened_database, run_sql, set_up_database
+from tests.bed.engines import PostgresEngine, SqliteEngine, opened_database, run_sql
 from tests.bed.postgres import Cluster
 
 from hubgate.server.errors import StorageUnavailable
@@ -19,9 +19,8 @@ ADD = "INSERT INTO leases (name, holder, expires_at) VALUES (:name, 'h', 0)"
 GET = "SELECT holder FROM leases WHERE name = :name"
 
 
-async def test_lost_connections_are_replaced_unnoticed(own_cluster: Cluster, tmp_path: Path) -> None:
+async def test_lost_connections_are_replaced_unnoticed(own_cluster: Cluster) -> None:
     url = own_cluster.url()
-    await set_up_database(url, tmp_path)
     async with opened_database(url) as db:
         await asyncio.gather(*(db.write(lambda tx, i=i: tx.exec(ADD, {"name": f"n{i}"})) for i in range(20)))
         await run_sql(
@@ -34,11 +33,8 @@ async def test_lost_connections_are_replaced_unnoticed(own_cluster: Cluster, tmp
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT, signal.SIGKILL])
-async def test_stopped_server_is_reported_and_used_again(
-    own_cluster: Cluster, tmp_path: Path, how: signal.Signals
-) -> None:
+async def test_stopped_server_is_reported_and_used_again(own_cluster: Cluster, how: signal.Signals) -> None:
     url = own_cluster.url()
-    await set_up_database(url, tmp_path)
     async with opened_database(url) as db:
         await db.write(lambda tx: tx.exec(ADD, {"name": "before"}))
         await asyncio.to_thread(own_cluster.stop, how)
@@ -51,9 +47,8 @@ async def test_stopped_server_is_reported_and_used_again(
         assert await db.one(GET, {"name": "during"}) is None
 
 
-async def test_unit_is_run_again_on_a_fresh_connection(own_cluster: Cluster, tmp_path: Path) -> None:
+async def test_unit_is_run_again_on_a_fresh_connection(own_cluster: Cluster) -> None:
     url = own_cluster.url()
-    await set_up_database(url, tmp_path)
     async with opened_database(url) as db:
         runs = 0
 

@@ -32,8 +32,6 @@ from hubgate.server.worker.servers import GRACE_SECONDS
 from hubgate.server.worker.sweep import Sweep
 
 BACKGROUND_NICENESS = 10
-# Short, because deliveries wait for the fan-out, but longer than any of its steps takes.
-FAN_OUT_LEASE_SECONDS = 10
 
 
 def run_with_uvloop(work: Coroutine[Any, Any, None]) -> None:
@@ -67,7 +65,7 @@ async def run(
         Loop("mail", every_seconds=5, step=hub.outbox.send_due),
         Loop("housekeeping", housekeeping.EVERY_SECONDS, housekeeping.Housekeeping(hub.repos).step),
         Loop("commit counts", commit_counts.EVERY_SECONDS, commit_counts.CommitCounter(hub.repos).step),
-        Loop("fan-out", POLL_SECONDS, fan_out.step, lease_seconds=FAN_OUT_LEASE_SECONDS, wake=deliverer.new_events),
+        Loop("fan-out", POLL_SECONDS, fan_out.step, webhooks.pace.fan_out_lease_seconds, deliverer.new_events),
         Loop("backlogs", backlogs.EVERY_SECONDS, backlogs.Backlogs(webhooks).step),
         Loop("activity roll-up", rollup.EVERY_SECONDS, rollup.RollUp(webhooks).step),
         Loop("webhooks of apps", grants.EVERY_SECONDS, grants.GrantChecks(webhooks).step),
