@@ -33,6 +33,7 @@ from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.keys.ring import KeyRing
 from hubgate.server.secret import ServerSecret, existing_secret
 from hubgate.server.settings import Settings
+from hubgate.server.spaces.context import Spaces, on_content_changed
 from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.engines import open_database
 from hubgate.server.throttle.rate_limiter import Limiter
@@ -110,11 +111,17 @@ class Hub(Struct, frozen=True, dict=True):
             large_files=LargeFiles(settings.data_dir / "lfs"),
             regular_upload_max=settings.regular_upload_max,
             on_unlinked=watches.end_for_repo,
+            on_space_content=on_content_changed,
             guest_pull_requests=settings.guest_pull_requests,
             guest_bytes=settings.guest_bytes,
             outbox=self.outbox,
             limits=self.limits,
         )
+
+    @property
+    def spaces(self) -> Spaces:
+        settings = self.settings
+        return Spaces(self.db, self.clock, self.secret, settings.base_url, is_on=settings.spaces_runner != "off")
 
     @cached_property
     def webhooks(self) -> Webhooks:

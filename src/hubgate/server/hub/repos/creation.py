@@ -141,6 +141,8 @@ async def _insert(
     await store.move_ref(tx, repo.id, MAIN, None, repo.head_sha, commits=1)
     for file in large_files:
         await file.link(tx, repo.id, repo.created_at)
+    if new_repo.type is RepoType.SPACE:
+        await repos.on_space_content(tx, repo.id, repo.card, repo.created_at)
     await outbox.record(tx, Kind.REPO_CREATE, repo.snapshot, 1, {}, repos.base_url, repo.created_at)
     visibility = "private" if repo.private else "public"
     text = f"created the {visibility} {repo.label}"

@@ -18,6 +18,8 @@ spaces = Table(
     Column("wanted", Text, nullable=False, server_default="run"),
     # Incremented by every push to main, restart, and change of secrets or variables: what runs is older than that.
     Column("version", BigInteger, nullable=False, server_default="1"),
+    # The last version that was built or started, successfully or not.
+    Column("tried_version", BigInteger, nullable=False, server_default="0"),
     # The last version that must be built without cached packages.
     Column("factory_version", BigInteger, nullable=False, server_default="0"),
     # A stage of spaces/model.py, since when, and a sentence for the owner.

@@ -55,6 +55,7 @@ def _create_spaces() -> None:
         sa.Column("sdk", sa.Text, nullable=False),
         sa.Column("wanted", sa.Text, nullable=False, server_default="run"),
         sa.Column("version", sa.BigInteger, nullable=False, server_default="1"),
+        sa.Column("tried_version", sa.BigInteger, nullable=False, server_default="0"),
         sa.Column("factory_version", sa.BigInteger, nullable=False, server_default="0"),
         sa.Column("stage", sa.Text, nullable=False),
         sa.Column("stage_at", sa.BigInteger, nullable=False),
