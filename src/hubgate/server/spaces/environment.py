@@ -1,5 +1,6 @@
 """Secrets and variables of a Space: users who may write it set them, its app finds them in its environment."""
 
+from collections.abc import Sequence
 from enum import Enum
 from functools import partial
 
@@ -45,7 +46,7 @@ async def put(spaces: Spaces, repo: Repo, new: NewSetting, actor: Actor) -> None
 
     async def unit(tx: Tx) -> None:
         await lock_repo(tx, repo.id)
-        await put_in(tx, spaces, repo.id, new, now)
+        await _put(tx, spaces, repo.id, new, now)
         text = f"set the {new.kind.value} {new.key} of the {repo.label}"
         await record_audit(tx, repo.owner, _ENTRY_TYPES[new.kind], repo, text, actor, now, key=new.key)
         await _renew(tx, repo.id, now)
@@ -53,12 +54,21 @@ async def put(spaces: Spaces, repo: Repo, new: NewSetting, actor: Actor) -> None
     await spaces.db.write(unit)
 
 
-async def put_in(tx: Tx, spaces: Spaces, repo_id: str, new: NewSetting, now: int) -> None:
-    """Set a secret or variable of a repo that the transaction has locked or created."""
+async def put_first(
+    tx: Tx, spaces: Spaces, repo: Repo, settings: Sequence[NewSetting], sleep_seconds: int | None
+) -> None:
+    """Store the settings of a Space in the transaction that creates it."""
+    for new in settings:
+        await _put(tx, spaces, repo.id, new, repo.created_at)
+    if sleep_seconds is not None:
+        await store.set_sleep_seconds(tx, repo.id, sleep_seconds)
+
+
+async def _put(tx: Tx, spaces: Spaces, repo_id: str, new: NewSetting, now: int) -> None:
     if await settings_store.count_others(tx, repo_id, new.key) >= MAX_KEYS:
         raise Unprocessable(f"A Space has at most {MAX_KEYS} secrets and variables. Delete some first.")
     if new.kind is Kind.SECRET:
-        # A secret and a variable with one name would both be called for in the environment.
+        # The environment has one value for a name.
         await settings_store.remove_variable(tx, repo_id, new.key)
         sealed = spaces.secret.seal(new.value.encode(), _location(repo_id, new.key))
         await settings_store.put_secret(tx, repo_id, new.key, sealed, new.description, now)

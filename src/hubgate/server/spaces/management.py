@@ -49,10 +49,14 @@ async def set_sleep_time(spaces: Spaces, repo: Repo, seconds: int, actor: Actor)
     await _set_sleep_time(spaces, repo, check_sleep_seconds(seconds), actor)
 
 
+def check_hardware(flavor: str) -> None:
+    if flavor != HARDWARE:
+        raise BadRequest(f"This hub runs Spaces on {HARDWARE} only.")
+
+
 async def set_hardware(spaces: Spaces, repo: Repo, flavor: str, sleep_seconds: int | None, actor: Actor) -> None:
     """Accept the only hardware there is, as existing clients request it."""
-    if flavor != HARDWARE:
-        raise BadRequest(f"This hub has only {HARDWARE}.")
+    check_hardware(flavor)
     if sleep_seconds is not None:
         await set_sleep_time(spaces, repo, sleep_seconds, actor)
 
