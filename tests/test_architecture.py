@@ -24,6 +24,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("server.app",),
     ("server.web",),
     ("server.resources",),
+    ("server.spaces",),
     ("server.oauth", "server.hub", "server.webhooks", "server.gateway"),
     ("server.edge",),
     ("server.access",),
