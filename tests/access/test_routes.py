@@ -67,6 +67,7 @@ GUARDED_BY = {
     "GET /api/organizations/{name}/settings/webhooks/{id}/replays": "org.read_webhooks",
     "GET /api/organizations/{name}/settings/webhooks/{id}/replays/{replay}": "org.read_webhooks",
     "GET /api/organizations/{name}/settings/webhooks/{id}/why-not": "org.read_webhooks",
+    "GET /api/spaces/hardware": "hub.public",
     "GET /api/settings/applications": "account.read_settings",
     "GET /api/settings/applications/{client_id}": "account.read_settings",
     "GET /api/settings/connected-apps": "account.read_settings",

@@ -48,6 +48,9 @@ from hubgate.server.web.api.repos import events as repo_events
 from hubgate.server.web.api.repos import lifecycle as repo_lifecycle
 from hubgate.server.web.api.repos import listing as repo_lists
 from hubgate.server.web.api.repos import refs as repo_refs
+from hubgate.server.web.api.spaces import logs as space_logs
+from hubgate.server.web.api.spaces import runtime as space_runtime
+from hubgate.server.web.api.spaces import settings as space_settings
 from hubgate.server.web.files import large_files, resolve
 from hubgate.server.web.gateway import routes as gateway
 from hubgate.server.web.git import routes as git
@@ -104,10 +107,10 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *audit.routes(hub.accounts),
         *applications.routes(hub.oauth, hub.accounts),
         *exchanges.routes(hub.oauth, hub.accounts),
-        *repo_lifecycle.routes(hub.repos),
+        *repo_lifecycle.routes(hub.repos, hub.spaces),
         *redirects.routes(hub.repos, hub.accounts),
         *redirect_pages.routes(pages, hub.repos, hub.accounts),
-        *details.info_routes(hub.repos),
+        *details.info_routes(hub.repos, hub.spaces),
         *repo_lists.routes(hub.repos),
         *owned.routes(hub.repos, hub.accounts),
         *details.settings_routes(hub.repos),
@@ -115,6 +118,9 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *contents.routes(hub.repos),
         *repo_refs.routes(hub.repos),
         *validate_yaml.routes(),
+        *space_runtime.routes(hub.repos, hub.spaces, space_runtime.flavor(settings.spaces_cpu, settings.spaces_memory)),
+        *space_settings.routes(hub.repos, hub.spaces),
+        *space_logs.routes(hub.repos, hub.spaces, guard, hub.log_streams),
         *uploads.routes(hub.repos, guard),
         *discussions.routes(hub.repos),
         *comments.routes(hub.repos),

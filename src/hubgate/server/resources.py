@@ -1,6 +1,6 @@
 """The open resources of one process, without routes. Web processes, commands and background loops share them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property, partial
 from urllib.parse import urlsplit
 
@@ -33,12 +33,16 @@ from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.keys.ring import KeyRing
 from hubgate.server.secret import ServerSecret, existing_secret
 from hubgate.server.settings import Settings
+from hubgate.server.spaces import logs_store
+from hubgate.server.spaces.context import Spaces, on_content_changed
 from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.engines import open_database
+from hubgate.server.storage.signals import Signal
 from hubgate.server.throttle.rate_limiter import Limiter
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.retention import deletion as webhook_deletion
-from hubgate.server.webhooks.stream.live import LiveStreams
+from hubgate.server.webhooks.stream import store as stream_store
+from hubgate.server.webhooks.stream.live import Latest, LiveStreams
 from hubgate.server.webhooks.tunnels.context import Tunnels
 from hubgate.server.webhooks.watches import store as watches
 
@@ -110,11 +114,17 @@ class Hub(Struct, frozen=True, dict=True):
             large_files=LargeFiles(settings.data_dir / "lfs"),
             regular_upload_max=settings.regular_upload_max,
             on_unlinked=watches.end_for_repo,
+            on_space_content=on_content_changed,
             guest_pull_requests=settings.guest_pull_requests,
             guest_bytes=settings.guest_bytes,
             outbox=self.outbox,
             limits=self.limits,
         )
+
+    @property
+    def spaces(self) -> Spaces:
+        settings = self.settings
+        return Spaces(self.db, self.clock, self.secret, settings.base_url, is_on=settings.spaces_runner != "off")
 
     @cached_property
     def webhooks(self) -> Webhooks:
@@ -139,9 +149,23 @@ class Hub(Struct, frozen=True, dict=True):
 
     @cached_property
     def live_streams(self) -> LiveStreams:
+        # Replays and tests signal deliveries, the fan-out signals streams.
+        return self._streams_of(stream_store.latest, (Signal.STREAMS, Signal.DELIVERIES))
+
+    @cached_property
+    def log_streams(self) -> LiveStreams:
+        return self._streams_of(logs_store.latest, (Signal.SPACE_LOGS,))
+
+    def _streams_of(self, find_latest: Latest, signals: Collection[Signal]) -> LiveStreams:
         limits = self.limits
         return LiveStreams(
-            self.db, limits.streams, limits.streams_per_user, limits.stream_comment_seconds, limits.stream_stall_seconds
+            db=self.db,
+            find_latest=find_latest,
+            signals=signals,
+            limit=limits.streams,
+            limit_per_user=limits.streams_per_user,
+            comment_seconds=limits.stream_comment_seconds,
+            stall_seconds=limits.stream_stall_seconds,
         )
 
     @cached_property
@@ -175,6 +199,7 @@ class Hub(Struct, frozen=True, dict=True):
     def end_streams(self) -> None:
         """End live streams, which a stopping web process would otherwise wait for."""
         self.live_streams.stop()
+        self.log_streams.stop()
 
     async def close(self) -> None:
         await self.tunnels.close()
