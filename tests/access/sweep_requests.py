@@ -200,7 +200,7 @@ def is_forwarded(route: Route) -> bool:
 
 def _repo_of(route: Route, stage: Stage) -> tuple[str, Repo]:
     kind = next((kind for kind in ("datasets", "spaces") if f"/{kind}/" in route.path), "models")
-    return stage.repos[kind]
+    return stage.repos["spaces" if route.path.startswith("/hosted/") else kind]
 
 
 def decision(route: Route, stage: Stage, sender: Sender) -> Decision:

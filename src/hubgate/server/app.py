@@ -13,7 +13,15 @@ from hubgate.server.http.headers import StandardHeaders
 from hubgate.server.http.render import ErrorRenderer
 from hubgate.server.oauth.tokens.bearer import BearerTokens
 from hubgate.server.resources import Hub
-from hubgate.server.web import avatars, buttons, compatibility, probes, repos_without_namespace, tunnel_links
+from hubgate.server.web import (
+    avatars,
+    buttons,
+    compatibility,
+    hosted_spaces,
+    probes,
+    repos_without_namespace,
+    tunnel_links,
+)
 from hubgate.server.web.api import (
     applications,
     audit,
@@ -150,6 +158,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         [
             *documented,
             *tunnel_links.routes(hub.tunnels),
+            *hosted_spaces.routes(hub.repos, hub.spaces, hub.hosting),
             *repos_without_namespace.routes(),
             *static_routes(),
             *api_reference.routes(pages, settings.base_url, documented),

@@ -35,6 +35,7 @@ from hubgate.server.secret import ServerSecret, existing_secret
 from hubgate.server.settings import Settings
 from hubgate.server.spaces import logs_store
 from hubgate.server.spaces.context import Spaces, on_content_changed
+from hubgate.server.spaces.hosting import Hosting
 from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.engines import open_database
 from hubgate.server.storage.signals import Signal
@@ -124,7 +125,11 @@ class Hub(Struct, frozen=True, dict=True):
     @property
     def spaces(self) -> Spaces:
         settings = self.settings
-        return Spaces(self.db, self.clock, self.secret, settings.base_url, is_on=settings.spaces_runner != "off")
+        return Spaces(self.db, self.clock, self.secret, settings.base_url, is_on=settings.runs_spaces)
+
+    @cached_property
+    def hosting(self) -> Hosting:
+        return Hosting(self.spaces, self.limiter)
 
     @cached_property
     def webhooks(self) -> Webhooks:
@@ -136,6 +141,7 @@ class Hub(Struct, frozen=True, dict=True):
             egress=self.egress,
             outbox=self.outbox,
             tunnels=self.tunnels,
+            deliver_to_space=self.hosting.deliver,
             base_url=settings.base_url,
             quota=settings.webhook_quota,
             max_per_owner=settings.webhooks_per_owner,
@@ -144,7 +150,7 @@ class Hub(Struct, frozen=True, dict=True):
 
     @cached_property
     def tunnels(self) -> Tunnels:
-        links = TunnelLinks(self.settings.base_url, self.settings.tunnel_host)
+        links = own_links(self.settings)
         return Tunnels(self.db, self.clock, self.secret, self.limiter, links, is_on=self.settings.tunnel)
 
     @cached_property
@@ -203,6 +209,7 @@ class Hub(Struct, frozen=True, dict=True):
 
     async def close(self) -> None:
         await self.tunnels.close()
+        await self.hosting.close()
         await self.outbox.finish()
         self.egress.close()
         await self.db.close()
@@ -249,5 +256,9 @@ def egress_for(settings: Settings) -> Egress:
     public = urlsplit(settings.base_url)
     port = public.port or (443 if settings.secure else 80)
     own = frozenset({(public.hostname or "", port), (settings.host, settings.port)})
-    links = TunnelLinks(settings.base_url, settings.tunnel_host)
-    return Egress(settings.egress_allow, settings.egress_proxy, own, links=links)
+    return Egress(settings.egress_allow, settings.egress_proxy, own, links=own_links(settings))
+
+
+def own_links(settings: Settings) -> TunnelLinks:
+    """The addresses of this hub that deliveries may be sent to, without leaving it."""
+    return TunnelLinks(settings.base_url, settings.tunnel_host, runs_spaces=settings.runs_spaces)

@@ -111,6 +111,10 @@ class Settings:
         return self.base_url.startswith("https:")
 
     @property
+    def runs_spaces(self) -> bool:
+        return self.spaces_runner != "off"
+
+    @property
     def engine(self) -> engines.Engine:
         return engines.engine_of(self.database_url)
 

@@ -12,6 +12,11 @@ class HostedLink(NamedTuple):
     name: str
     path: str
 
+    @property
+    def receiver(self) -> str:
+        """The receiver, for the limit of requests in flight."""
+        return f"{self.owner}/{self.name}".lower()
+
 
 def hosted_url(base_url: str, full_name: str) -> str:
     return f"{base_url}{PREFIX}{full_name}"

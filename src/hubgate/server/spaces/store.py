@@ -7,6 +7,7 @@ from msgspec.structs import fields
 from hubgate.server.spaces.model import PAUSE, RUN, Space, Stage
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Params, Value, insert_row
+from hubgate.server.webhooks.permissions.store import may_read
 
 # In the order of model.Space.
 SPACE = ", ".join(f"s.{field.name}" for field in fields(Space))
@@ -97,6 +98,17 @@ async def set_sleep_seconds(tx: Tx, repo_id: str, seconds: int | None) -> bool:
 async def set_stage(tx: Tx, repo_id: str, stage: Stage, message: str, now: int) -> None:
     sql = "UPDATE spaces SET stage = :stage, stage_at = :now, message = :message WHERE repo_id = :repo_id"
     await tx.exec(sql, {"repo_id": repo_id, "stage": stage.value, "message": message, "now": now})
+
+
+_VISIBLE = f"""
+    SELECT 1 FROM webhooks w JOIN repos r ON r.id = :repo_id
+    WHERE w.id = :webhook_id AND {may_read("r.private", "r.owner_id", "r.id")}
+"""
+
+
+async def is_visible_to_webhook(db: Database, repo_id: str, webhook_id: str) -> bool:
+    """Whether the owner of a webhook, and the app that created it, may see a Space."""
+    return await db.one(_VISIBLE, {"repo_id": repo_id, "webhook_id": webhook_id}) is not None
 
 
 async def touch(tx: Tx, repo_id: str, now: int) -> None:
