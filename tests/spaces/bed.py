@@ -13,6 +13,7 @@ from textwrap import dedent
 from typing import Any
 
 from hubgate.server.egress.client import Egress
+from hubgate.server.egress.connection import Connection
 from hubgate.server.spaces.bubblewrap.runner import BubblewrapRunner
 from hubgate.server.spaces.proxy import Proxy
 from hubgate.server.spaces.runner import MIB, App, Environment, Exit, Limits, Runner, Running
@@ -108,8 +109,6 @@ def archive(files: dict[str, str]) -> bytes:
 
 async def get(running: Running, path: str = "/") -> bytes:
     """The body that the app answers to a GET."""
-    reader, writer = await running.connect()
-    writer.write(f"GET {path} HTTP/1.0\r\n\r\n".encode())
-    answer = await reader.read()
-    writer.close()
-    return answer.partition(b"\r\n\r\n")[2]
+    connection = await running.connect(Connection)
+    answer = await connection.exchange(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode(), MIB)
+    return answer.body

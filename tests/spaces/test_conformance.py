@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.spaces.bed import LIMITS, SERVER, archive, get, spaces_bed
 
+from hubgate.server.egress.resolve import Unreachable
 from hubgate.server.spaces.runner import MIB, NotListening
 
 
@@ -36,7 +37,7 @@ async def test_app_serves_and_ends_when_asked(tmp_path: Path) -> None:
         assert use.cpu_seconds > 0
         assert (await running.stop(20)).status == 128 + signal.SIGTERM
         with pytest.raises(OSError):
-            await running.connect()
+            await running.connect(asyncio.Protocol)
 
 
 async def test_app_can_import_hubgate(tmp_path: Path) -> None:
@@ -184,10 +185,9 @@ async def test_app_with_many_connections_and_endless_headers_stays_alone(tmp_pat
     """
     async with spaces_bed(tmp_path) as bed:
         running = await bed.serving(code)
-        reader, writer = await running.connect()
-        writer.write(b"GET / HTTP/1.0\r\n\r\n")
-        assert (await reader.readexactly(100_000)).startswith(b"HTTP/1.1 200 OK\r\nX-Header: more")
-        writer.close()
+        with pytest.raises(Unreachable) as failure:
+            await get(running)
+        assert failure.value.cause == "more than 65,536 bytes of headers"
         other = await bed.serving(space="space-2")
         assert await get(other) == b"hello"
 

@@ -8,12 +8,14 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 MIB = 1024 * 1024
 
 # Gets lines of the app's output and of the runner, without line breaks. Called from the event loop; does not block.
 Log = Callable[[str], None]
+
+P = TypeVar("P", bound=asyncio.BaseProtocol)
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,10 @@ class BuildFailed(Exception):
 class NotListening(Exception):
     """The app did not listen on its port in time, or ended before. The message is for the Space's owner."""
 
+    def __init__(self, message: str, *, has_ended: bool) -> None:
+        super().__init__(message)
+        self.has_ended = has_ended
+
 
 class Running(Protocol):
     """An app that was started."""
@@ -91,7 +97,7 @@ class Running(Protocol):
     async def until_listening(self, seconds: float) -> None:
         """Wait until the app accepts connections; NotListening if it does not within this time."""
 
-    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def connect(self, protocol: Callable[[], P]) -> P:
         """A connection to the app's port. Closed at once if the app does not accept it; OSError if it has ended."""
 
     async def wait(self) -> Exit:

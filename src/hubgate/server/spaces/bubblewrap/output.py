@@ -10,6 +10,8 @@ from hubgate.server.spaces.runner import Log
 LONGEST_LINE = 4096
 BYTES_PER_SECOND = 64 * 1024
 BURST_BYTES = 512 * 1024
+# Storing a line costs about as much as storing so many bytes.
+LINE_BYTES = 128
 CHUNK = 16 * 1024
 
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -32,7 +34,7 @@ class OutputReader:
         """Read until the output ends, which is when everything in the sandbox has ended."""
         while data := await self._reader.read(CHUNK):
             self._add(data)
-            await self._slow_down(len(data))
+            await self._slow_down(len(data) + LINE_BYTES * data.count(b"\n"))
         if self._rest:
             self._write(self._rest)
 

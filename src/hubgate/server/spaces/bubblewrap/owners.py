@@ -4,25 +4,22 @@ Each process locks a file, in which the folders of its control groups are writte
 process dies, however it dies.
 """
 
-import contextlib
-import fcntl
 import json
 import os
 import secrets
 from pathlib import Path
 
+from hubgate.server.jobs.process_locks import is_unlocked, lock_file
 from hubgate.server.spaces.bubblewrap.cgroups import Group
 
 
 class Owner:
     def __init__(self, folder: Path, group: Group) -> None:
         self.id = secrets.token_hex(6)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path = folder / self.id
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        os.write(descriptor, json.dumps([group.version, {k: str(v) for k, v in group.folders.items()}]).encode())
-        self._descriptor = descriptor
+        self._descriptor = lock_file(self._path)
+        folders = {controller: str(path) for controller, path in group.folders.items()}
+        os.write(self._descriptor, json.dumps([group.version, folders]).encode())
 
     def close(self) -> None:
         self._path.unlink(missing_ok=True)
@@ -32,16 +29,11 @@ class Owner:
 async def end_of_dead_owners(folder: Path) -> None:
     """End the sandboxes of processes that have died."""
     for path in _files(folder):
-        with contextlib.suppress(FileNotFoundError, BlockingIOError):
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                for group in _groups_of(path):
-                    await group.end()
-                    group.parent.remove_if_empty()
-                path.unlink(missing_ok=True)
-            finally:
-                os.close(descriptor)
+        if is_unlocked(path):
+            for group in _groups_of(path):
+                await group.end()
+                group.parent.remove_if_empty()
+            path.unlink(missing_ok=True)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -45,7 +45,7 @@ class BubblewrapRunner:
             binds.append(Bind(self._requirements.folder(app.space) / environment.id, INSTALLED))
         spec = {
             "mode": "run",
-            "command": [str(python.executable), "-u", app.app_file],
+            "command": [str(python.executable), "-u", f"./{app.app_file}"],
             "environment": app_environment(app, python),
             "folder": WORK,
             "full": WORK,
@@ -56,9 +56,9 @@ class BubblewrapRunner:
         control, inner = socket.socketpair()
         listener = _listen(path)
         source = os.open(app.source, os.O_RDONLY | os.O_CLOEXEC)
-        contents = Contents(
-            python, [Folder(WORK, app.limits.disk)], binds, spec, [inner.fileno(), listener.fileno(), source]
-        )
+        # Files in it count towards the limit of memory, which must be reached later.
+        work = Folder(WORK, min(app.limits.disk, app.limits.memory // 2))
+        contents = Contents(python, [work], binds, spec, [inner.fileno(), listener.fileno(), source])
         try:
             sandbox = await self._sandboxes.open(app.space, app.limits, name, contents, log)
         except BaseException:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hubgate.server.spaces.bubblewrap.sandbox import Sandbox
-from hubgate.server.spaces.runner import Exit, NotListening, Use
+from hubgate.server.spaces.runner import Exit, NotListening, P, Use
 
 MESSAGE_BYTES = 1024
 
@@ -35,16 +35,19 @@ class RunningApp:
         if self._listening.is_set():
             return
         if self._ended.done():
-            raise NotListening(f"The app ended before it listened on its port. {self._ended.result().reason}")
+            reason = self._ended.result().reason
+            raise NotListening(f"The app ended before it listened on its port. {reason}", has_ended=True)
         found = f" It listens on port {self._elsewhere} instead." if self._elsewhere else ""
         raise NotListening(
-            f"The app did not listen on the port in PORT within {seconds:.0f} s.{found} Listen on $HOST:$PORT."
+            f"The app did not listen on the port in PORT within {seconds:.0f} s.{found} Listen on $HOST:$PORT.",
+            has_ended=False,
         )
 
-    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def connect(self, protocol: Callable[[], P]) -> P:
         folder = os.open(self._path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            return await asyncio.open_unix_connection(f"/proc/self/fd/{folder}/{self._path.name}")
+            name = f"/proc/self/fd/{folder}/{self._path.name}"
+            return (await asyncio.get_running_loop().create_unix_connection(protocol, name))[1]
         finally:
             os.close(folder)
 
