@@ -66,6 +66,21 @@ SPACE_ROUTES = {
     ("POST", "/variables"): "repo.configure",
 }
 
+# Under /spaces/{namespace}/{repo} only.
+SPACE_PAGES = {
+    ("GET", "/app"): "repo.see",
+    ("GET", "/app/live"): "repo.see",
+    ("GET", "/app/secrets/{key}/delete"): "repo.configure",
+    ("GET", "/app/variables/{key}/delete"): "repo.configure",
+    ("POST", "/app/pause"): "repo.configure",
+    ("POST", "/app/restart"): "repo.configure",
+    ("POST", "/app/secrets"): "repo.configure",
+    ("POST", "/app/secrets/{key}/delete"): "repo.configure",
+    ("POST", "/app/sleep"): "repo.configure",
+    ("POST", "/app/variables"): "repo.configure",
+    ("POST", "/app/variables/{key}/delete"): "repo.configure",
+}
+
 # Under /{namespace}/{repo}, /datasets/... and /spaces/...
 OTHER_ROUTES = {
     ("GET", "/discussions"): "repo.see",
@@ -104,8 +119,11 @@ OTHER_ROUTES = {
 
 def rows() -> dict[str, str]:
     """The actions of each route, for all types of repos."""
+    of_spaces = [("/api/spaces", SPACE_ROUTES), ("/spaces", SPACE_PAGES)]
     rows = {
-        f"{method} /api/spaces/{{namespace}}/{{repo}}{tail}": action for (method, tail), action in SPACE_ROUTES.items()
+        f"{method} {prefix}/{{namespace}}/{{repo}}{tail}": action
+        for prefix, actions in of_spaces
+        for (method, tail), action in actions.items()
     }
     for kind in ("models", "datasets", "spaces"):
         folder = "" if kind == "models" else f"{kind}/"

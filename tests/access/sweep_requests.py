@@ -76,6 +76,9 @@ _FORMS: tuple[tuple[str, dict[str, str]], ...] = (
     ("/new", {"owner": "acme", "name": "planted", "visibility": "public"}),
     ("/new-dataset", {"owner": "acme", "name": "planted", "visibility": "public"}),
     ("/new-space", {"owner": "acme", "name": "planted", "visibility": "public", "sdk": "static"}),
+    ("/app/secrets", {"secret_key": "PLANTED", "secret_value": "x"}),
+    ("/app/variables", {"variable_key": "PLANTED", "variable_value": "x"}),
+    ("/app/sleep", {"seconds": "3600"}),
     ("/settings/visibility", {"visibility": "public"}),
     ("/settings/gate", {"gated": "auto"}),
     ("/settings/discussions", {"discussions": "on"}),
@@ -227,6 +230,8 @@ def _judged(action: Action, resource: Resource, stage: Stage) -> Resource:
 
 def _resource(route: Route, stage: Stage, sender: Sender) -> Resource:
     kinds, path = route.action.rule.on, route.path
+    if route.action is Action.OPERATOR_USE:
+        return HUB
     if "{namespace}" in path or path in ("/api/repos/delete", "/api/repos/move"):
         return _repo_of(route, stage)[1]
     if Repo in kinds:

@@ -76,6 +76,7 @@ from hubgate.server.web.pages.oauth.apps import routes as app_pages
 from hubgate.server.web.pages.organizations import routes as organization_pages
 from hubgate.server.web.pages.repos import routes as repo_pages
 from hubgate.server.web.pages.settings import routes as settings_pages
+from hubgate.server.web.pages.spaces import operator as operator_spaces
 from hubgate.server.web.pages.webhooks import routes as webhook_pages
 from hubgate.server.web.rendering import Pages
 from hubgate.server.web.static import static_routes
@@ -146,10 +147,11 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *developers.routes(pages, hub.oauth),
         *buttons.routes(),
         *operator_pages.routes(pages, hub.accounts, hub.oauth, hub.webhooks),
+        *operator_spaces.routes(pages, hub.repos, hub.spaces),
         *profiles.routes(pages, hub.accounts, hub.repos),
         *entry_pages.routes(pages, hub.accounts, hub.oauth),
         *home.routes(pages, hub.accounts, hub.repos, hub.webhooks),
-        *repo_pages.routes(pages, hub.repos),
+        *repo_pages.routes(pages, hub.repos, hub.spaces),
         *collection_pages.routes(pages, hub.repos),
         *theme.routes(pages),
         *extra_routes,

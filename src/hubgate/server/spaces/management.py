@@ -13,6 +13,7 @@ from hubgate.server.spaces.model import HARDWARE, Space, check_sleep_seconds
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.signals import Signal
 
+STOPPED_BY_OPERATOR = "The operator of this hub stopped this Space."
 NOT_RUN = "This Space is stored, not run: its card must say sdk: python or sdk: gradio."
 
 Change = Callable[[Tx, int], Awaitable[bool]]
@@ -42,6 +43,20 @@ async def pause(spaces: Spaces, repo: Repo, actor: Actor) -> None:
         return await store.pause(tx, repo.id, "", now)
 
     await _change(spaces, repo, actor, change, EntryType.SPACE_PAUSE, "paused the")
+
+
+async def stop(spaces: Spaces, repo: Repo, actor: Actor) -> None:
+    """Pause a Space as the operator. Its page says who did it."""
+
+    async def change(tx: Tx, now: int) -> bool:
+        return await store.pause(tx, repo.id, STOPPED_BY_OPERATOR, now)
+
+    await _change(spaces, repo, actor, change, EntryType.SPACE_PAUSE, "as operator paused the")
+
+
+async def allow_sleep_time(spaces: Spaces, repo: Repo, seconds: int | None, actor: Actor) -> None:
+    """Set any sleep time as the operator; None: the Space never sleeps."""
+    await _set_sleep_time(spaces, repo, seconds, actor)
 
 
 async def set_sleep_time(spaces: Spaces, repo: Repo, seconds: int, actor: Actor) -> None:

@@ -56,14 +56,6 @@ async def find(db: Database | Tx, repo_id: str) -> Space | None:
     return Space(*row) if row else None
 
 
-async def lock(tx: Tx, repo_id: str) -> Space | None:
-    """The Space, which no other transaction changes until this one ends."""
-    row = await tx.one(
-        f"SELECT {SPACE} FROM spaces s WHERE s.repo_id = :repo_id /*pg FOR UPDATE */", {"repo_id": repo_id}
-    )
-    return Space(*row) if row else None
-
-
 async def renew(tx: Tx, repo_id: str, now: int) -> bool:
     """Give a Space a new version, because its settings have changed."""
     sql = f"UPDATE spaces SET version = version + 1, {_NEXT_STAGE} WHERE repo_id = :repo_id AND sdk <> ''"
@@ -129,20 +121,17 @@ async def repos_without_row(tx: Tx, after: str, limit: int) -> Sequence[Row]:
     return await tx.all(_NOT_ADDED, {"after": after, "limit": limit})
 
 
-def counted_by_stage() -> str:
-    return "SELECT s.stage, count(*) AS n FROM spaces s WHERE s.sdk <> '' GROUP BY s.stage"
-
-
 _OVERVIEW = f"""
     SELECT COALESCE(u.name, o.name) AS owner_name, r.name AS repo_name, {SPACE}
     FROM spaces s JOIN repos r ON r.id = s.repo_id
     LEFT JOIN users u ON r.owner_kind = 'user' AND u.id = r.owner_id
     LEFT JOIN organizations o ON r.owner_kind = 'org' AND o.id = r.owner_id
-    WHERE s.sdk <> '' AND s.repo_id > :after ORDER BY s.repo_id LIMIT :limit
+    WHERE s.sdk <> '' AND s.repo_id > :after AND (s.process IS NOT NULL OR :running = 0)
+    ORDER BY s.repo_id LIMIT :limit
 """
 
 
-async def overview(tx: Tx, after: str, limit: int) -> list[tuple[str, str, Space]]:
-    """All Spaces that the hub runs, with the names of owner and repo, by the repo's id."""
-    values: dict[str, Value] = {"after": after, "limit": limit}
-    return [(row[0], row[1], Space(*tuple(row)[2:])) for row in await tx.all(_OVERVIEW, values)]
+async def overview(tx: Tx, after: str, limit: int, *, running: bool) -> list[tuple[str, Space]]:
+    """Spaces after an id, with their names, by id. `running`: only those that a process runs or starts."""
+    values: dict[str, Value] = {"after": after, "limit": limit, "running": int(running)}
+    return [(f"{row[0]}/{row[1]}", Space(*tuple(row)[2:])) for row in await tx.all(_OVERVIEW, values)]
