@@ -110,7 +110,10 @@ def serve_space(hub: RunningHub, repo_id: str) -> Iterator[ServedSpace]:
 def lease_space(hub: RunningHub, repo_id: str) -> None:
     async def work(opened: Hub) -> None:
         async def unit(tx: Any) -> None:
-            await tx.exec("UPDATE spaces SET process = :p WHERE repo_id = :id", {"p": PROCESS, "id": repo_id})
+            await tx.exec(
+                "UPDATE spaces SET process = :p, running_version = version WHERE repo_id = :id",
+                {"p": PROCESS, "id": repo_id},
+            )
 
         await opened.db.write(unit)
 

@@ -23,7 +23,9 @@ POSTED = Limit("space requests", 600, 60, "Too many requests to this Space. Try 
 # How precisely the time of the last request is stored while a Space serves.
 _PRECISION = 10 * SECOND
 
-CHANNEL = Channel(RequestTable("space_requests", "spaces", "repo_id", "repo_id"), Signal.SPACES, Signal.SPACE_ANSWERS)
+# A request is sent when the app serves: until then, it may be left to a later attempt.
+_REQUESTS = RequestTable("space_requests", "spaces", "repo_id", "repo_id", ready="t.running_version IS NOT NULL")
+CHANNEL = Channel(_REQUESTS, Signal.SPACES, Signal.SPACE_ANSWERS)
 _DOWN = {
     Stage.PAUSED: "This Space is paused.",
     Stage.NO_APP_FILE: "This Space has no app yet.",

@@ -7,16 +7,15 @@ processes never send for the same webhook. Every unit that writes for an owner c
 """
 
 import contextlib
-import fcntl
 import logging
 import os
 import secrets
-import socket
 import time
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from hubgate.server.jobs.process_locks import is_unlocked, lock_file, machine
 from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.signals import Signal
 from hubgate.server.webhooks.model import Pace
@@ -51,9 +50,9 @@ class Ownership:
         """Register this process. Called again after a takeover, under a new id."""
         self._unlock()
         self.id, self.shards = secrets.token_hex(12), set()
-        self._lock = _locked(self.folder / self.id) if self.folder else None
+        self._lock = lock_file(self.folder / self.id) if self.folder else None
         began = time.monotonic()
-        await self.db.write(lambda tx: store.add_sender(tx, self.id, _machine()))
+        await self.db.write(lambda tx: store.add_sender(tx, self.id, machine()))
         self._beaten_at = began
 
     def may_send(self, moment: float) -> bool:
@@ -75,7 +74,7 @@ class Ownership:
             raise TakenOver
         self._beaten_at = began
         senders = await store.senders(self.db)
-        dead = [each for each, (heartbeat, machine) in senders.items() if self._is_dead(each, heartbeat, machine)]
+        dead = [each for each, (heartbeat, on_machine) in senders.items() if self._is_dead(each, heartbeat, on_machine)]
         for each in dead:
             is_over = await self.db.write(partial(self._take_over, sender_id=each, heartbeat=senders[each][0]))
             self._seen.pop(each, None)
@@ -129,10 +128,10 @@ class Ownership:
             tx.signal(Signal.SHARDS)
         return is_over
 
-    def _is_dead(self, sender_id: str, heartbeat: int, machine: str) -> bool:
+    def _is_dead(self, sender_id: str, heartbeat: int, on_machine: str) -> bool:
         if sender_id == self.id:
             return False
-        if self.folder and machine == _machine() and _is_unlocked(self.folder / sender_id):
+        if self.folder and on_machine == machine() and is_unlocked(self.folder / sender_id):
             return True
         now = time.monotonic()
         seen, since = self._seen.get(sender_id, (None, now))
@@ -151,31 +150,3 @@ class Ownership:
 
 def _share(place: int, processes: int) -> int:
     return SHARDS // processes + (1 if place < SHARDS % processes else 0)
-
-
-def _machine() -> str:
-    """This machine and its current boot. A lock file says nothing about the processes of other machines."""
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    return f"{socket.gethostname()} {boot.read_text().strip() if boot.exists() else ''}"
-
-
-def _locked(path: Path) -> int:
-    path.parent.mkdir(mode=0o700, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    return descriptor
-
-
-def _is_unlocked(path: Path) -> bool:
-    """Whether the process that locked the file has died. The system unlocks the files of a dead process."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True

@@ -8,17 +8,18 @@ from hubgate.server.storage.sqltext import RowStatement, columns_of, insert_row
 
 class RequestTable:
     """The requests to one kind of receivers: `receivers` is the table of receivers with their `process`, `receiver_id`
-    its key, and `column` the column of `name` that refers to it.
+    its key, and `column` the column of `name` that refers to it. `ready` is a condition on the receiver `t`.
     """
 
-    def __init__(self, name: str, receivers: str, receiver_id: str, column: str) -> None:
+    def __init__(self, name: str, receivers: str, receiver_id: str, column: str, ready: str = "1 = 1") -> None:
+        self._ready = ready
         self.name, self._receivers, self._receiver_id, self._column = name, receivers, receiver_id, column
         self._add = insert_row(f"INSERT INTO {name} (id, {column}, waiting_process, request, expires_at)")
         self._take = RowStatement(
             f"""
             UPDATE {name} SET sent_at = :now /*pg FROM batch */
             WHERE {name}.id = :id AND sent_at IS NULL AND EXISTS (
-                SELECT 1 FROM {receivers} t WHERE t.{receiver_id} = {name}.{column} AND t.process = :process
+                SELECT 1 FROM {receivers} t WHERE t.{receiver_id} = {name}.{column} AND t.process = :process AND {ready}
             )
             RETURNING {name}.id, {name}.{column} AS receiver_id, request
             """,
@@ -40,7 +41,7 @@ class RequestTable:
         """Requests that this process has to send, the oldest first."""
         sql = f"""
         SELECT r.id FROM {self._receivers} t JOIN {self.name} r ON r.{self._column} = t.{self._receiver_id}
-        WHERE t.process = :process AND r.sent_at IS NULL ORDER BY r.id LIMIT :limit
+        WHERE t.process = :process AND r.sent_at IS NULL AND {self._ready} ORDER BY r.id LIMIT :limit
         """
         return [row["id"] for row in await db.few(sql, {"process": process, "limit": limit})]
 
