@@ -127,6 +127,7 @@ async def open_sandbox(
                         "binds": built.binds,
                         "user": user,
                         "files": OPEN_FILES,
+                        "file_bytes": limits.disk,
                         "parent": os.getpid(),
                         "command": [built.bubblewrap, *built.arguments],
                     }
