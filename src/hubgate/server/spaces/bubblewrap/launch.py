@@ -55,6 +55,8 @@ def main() -> None:
     for path in spec["groups"]:
         Path(path).write_text(str(os.getpid()))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # Also for files that a sandbox gets open, outside of its own file systems.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (spec["file_bytes"], spec["file_bytes"]))
     resource.setrlimit(resource.RLIMIT_NOFILE, (spec["files"], spec["files"]))
     if spec["user"] is not None:
         stage(spec["binds"])

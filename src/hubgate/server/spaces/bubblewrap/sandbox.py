@@ -20,6 +20,8 @@ from hubgate.server.spaces.bubblewrap.seccomp import seccomp_filter
 from hubgate.server.spaces.runner import MIB, Exit, Limits, Log
 
 OPEN_FILES = 1024
+# The file systems of a sandbox are full before a file reaches this limit.
+SPARE_FILE_BYTES = 64 * MIB
 WATCH_SECONDS = 1.0
 
 
@@ -127,6 +129,7 @@ async def open_sandbox(
                         "binds": built.binds,
                         "user": user,
                         "files": OPEN_FILES,
+                        "file_bytes": limits.disk + SPARE_FILE_BYTES,
                         "parent": os.getpid(),
                         "command": [built.bubblewrap, *built.arguments],
                     }

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field
 
 from hubgate.server.clock import SECOND
+from hubgate.server.errors import HubError
 from hubgate.server.spaces.host import leases_store as store
 from hubgate.server.spaces.host.configuration import Rejected
 from hubgate.server.spaces.host.context import HostContext
@@ -131,6 +132,12 @@ class HostedSpace:
             await self._fail(row, error.stage, str(error))
         except Crashed as error:
             await self._on_crash(row, str(error))
+        except HubError:
+            # The database does not respond.
+            raise
+        except Exception:
+            log.exception("the app of Space %s could not be started", self._lease.repo_id)
+            await self._on_crash(row, "The hub could not start the app. Its operator finds the reason in the log.")
         finally:
             changed.cancel()
             attempt.cancel()

@@ -46,20 +46,31 @@ async def end_process(tx: Tx, process: str, heartbeat: int | None = None) -> boo
 
 
 # A Space with something to do: a new version, an app that ran when its process ended, a request to one that sleeps.
+# Each owner has a limit on Spaces that run.
+_CLAIMABLE = f"""
+    spaces s JOIN repos r ON r.id = s.repo_id
+    WHERE s.process IS NULL AND s.sdk <> '' AND s.wanted = '{RUN}' AND (
+        s.version > s.tried_version
+        OR s.stage IN ('{Stage.BUILDING.value}', '{Stage.APP_STARTING.value}')
+        OR s.stage LIKE 'RUNNING%'
+        OR (s.stage = '{Stage.SLEEPING.value}' AND EXISTS (
+            SELECT 1 FROM space_requests q WHERE q.repo_id = s.repo_id AND q.sent_at IS NULL
+        ))
+    ) AND (
+        SELECT count(*) FROM spaces o JOIN repos p ON p.id = o.repo_id
+        WHERE o.process IS NOT NULL AND p.owner_id = r.owner_id
+    ) < :per_owner
+"""
+
+
+async def has_claimable(db: Database, per_owner: int) -> bool:
+    """Whether there is a Space to claim. An idle hub must not write every second only to find none."""
+    return await db.one(f"SELECT 1 FROM {_CLAIMABLE} LIMIT 1", {"per_owner": per_owner}) is not None
+
+
 _CLAIM = f"""
     UPDATE spaces SET process = :process WHERE repo_id = (
-        SELECT s.repo_id FROM spaces s JOIN repos r ON r.id = s.repo_id
-        WHERE s.process IS NULL AND s.sdk <> '' AND s.wanted = '{RUN}' AND (
-            s.version > s.tried_version
-            OR s.stage IN ('{Stage.BUILDING.value}', '{Stage.APP_STARTING.value}')
-            OR s.stage LIKE 'RUNNING%'
-            OR (s.stage = '{Stage.SLEEPING.value}' AND EXISTS (
-                SELECT 1 FROM space_requests q WHERE q.repo_id = s.repo_id AND q.sent_at IS NULL
-            ))
-        ) AND (
-            SELECT count(*) FROM spaces o JOIN repos p ON p.id = o.repo_id
-            WHERE o.process IS NOT NULL AND p.owner_id = r.owner_id
-        ) < :per_owner
+        SELECT s.repo_id FROM {_CLAIMABLE}
         ORDER BY s.stage_at, s.repo_id LIMIT 1 /*pg FOR UPDATE OF s SKIP LOCKED */
     ) AND process IS NULL RETURNING repo_id
 """

@@ -79,6 +79,8 @@ class SpacesProcess:
     async def _claim(self) -> None:
         context = self._context
         while len(self._spaces) < context.max_running:
+            if not await store.has_claimable(context.spaces.db, context.max_per_owner):
+                return
             claim = partial(store.claim, process=self._leases.id, per_owner=context.max_per_owner)
             repo_id = await context.spaces.db.write(claim)
             if repo_id is None:
