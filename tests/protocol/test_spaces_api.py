@@ -13,6 +13,7 @@ from tests.bed.repos import create_commit, create_repo
 from tests.bed.running_hub import RunningHub
 from tests.bed.spaces import NAME, SPACE, append_log, create_space, find_space, run_spaces_hub, set_stage
 
+from hubgate.server.accounts import operator_actions
 from hubgate.server.resources import Hub
 from hubgate.server.spaces import environment
 from hubgate.server.spaces.context import add_older_spaces
@@ -92,6 +93,20 @@ def test_renamed_space_gets_a_new_version(spaces_hub: RunningHub, ada: httpx.Cli
     assert ada.post("/api/repos/move", json=body).status_code == 200
     # The app knows its name.
     assert find_space(spaces_hub, space).version == before.version + 1
+
+
+def test_spaces_of_a_disabled_account_are_paused(spaces_hub: RunningHub, ada: httpx.Client) -> None:
+    eve = create_user(spaces_hub, "eve")
+    with api(spaces_hub, create_token(spaces_hub, eve)) as client:
+        theirs, mine = create_space(client, "eve/listener"), create_space(ada)
+
+    async def disable(opened: Hub) -> None:
+        await operator_actions.disable(opened.accounts, eve)
+
+    spaces_hub.call(disable)
+    assert (find_space(spaces_hub, theirs).wanted, find_space(spaces_hub, mine).wanted) == ("pause", "run")
+    found = ada.get("/api/spaces/eve/listener/runtime").json()
+    assert (found["stage"], found["errorMessage"]) == ("PAUSED", "The account of the owner was disabled.")
 
 
 def test_sleep_time_is_limited_to_48_hours(spaces_hub: RunningHub, ada: httpx.Client) -> None:

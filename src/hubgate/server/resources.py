@@ -33,7 +33,7 @@ from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.keys.ring import KeyRing
 from hubgate.server.secret import ServerSecret, existing_secret
 from hubgate.server.settings import Settings
-from hubgate.server.spaces import logs_store
+from hubgate.server.spaces import logs_store, spaces_of_owners
 from hubgate.server.spaces.context import Spaces, on_content_changed
 from hubgate.server.spaces.hosting import Hosting
 from hubgate.server.storage.database import Database, Tx
@@ -71,7 +71,8 @@ class Hub(Struct, frozen=True, dict=True):
             base_url=settings.base_url,
             signup=settings.signup,
             delete_owned=partial(_delete_owned, settings.base_url),
-            rename_owned=partial(repo_transfer.record_owner_rename, settings.base_url),
+            rename_owned=partial(_rename_owned, settings.base_url),
+            pause_owned=spaces_of_owners.pause,
             revoke_app_sign_ins=account_reset.revoke_sign_ins,
             revoke_apps_and_webhooks=_revoke_apps_and_webhooks,
             unlink_redirects=partial(redirects.unlink_to_others, watches.end_for_repo),
@@ -233,6 +234,11 @@ async def _delete_owned(base_url: str, tx: Tx, owner_id: str, now: int) -> None:
     await collection_store.remove_of_owner(tx, owner_id)
     await repo_deletion.delete_with_owner(base_url, tx, owner_id, now)
     await webhook_deletion.delete_with_owner(tx, owner_id)
+
+
+async def _rename_owned(base_url: str, tx: Tx, owner_id: str, old: str, new: str, now: int) -> None:
+    await repo_transfer.record_owner_rename(base_url, tx, owner_id, old, new, now)
+    await spaces_of_owners.renew(tx, owner_id, now)
 
 
 async def _revoke_apps_and_webhooks(

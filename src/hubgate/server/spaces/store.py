@@ -82,6 +82,29 @@ async def pause(tx: Tx, repo_id: str, message: str, now: int) -> bool:
     return await tx.exec(sql, {"repo_id": repo_id, "message": message, "now": now}) == 1
 
 
+_OF_OWNER = "sdk <> '' AND repo_id IN (SELECT r.id FROM repos r WHERE r.owner_id = :owner_id AND r.type = 'space')"
+
+
+async def pause_of_owner(tx: Tx, owner_id: str, message: str, now: int) -> int:
+    """Pause all Spaces of an owner; the number of those that were not paused."""
+    sql = f"""
+    UPDATE spaces SET wanted = '{PAUSE}', stage = '{Stage.PAUSED.value}', stage_at = :now, message = :message,
+        failures = 0, retry_at = NULL
+    WHERE wanted <> '{PAUSE}' AND {_OF_OWNER}
+    """
+    return await tx.exec(sql, {"owner_id": owner_id, "message": message, "now": now})
+
+
+async def renew_of_owner(tx: Tx, owner_id: str, now: int) -> int:
+    """Give all Spaces of an owner a new version, unless they sleep or have failed; their number. Those are started
+    with the new name anyway.
+    """
+    sql = f"""
+    UPDATE spaces SET version = version + 1, {_NEXT_STAGE} WHERE running_version IS NOT NULL AND {_OF_OWNER}
+    """
+    return await tx.exec(sql, {"owner_id": owner_id, "now": now})
+
+
 async def set_sleep_seconds(tx: Tx, repo_id: str, seconds: int | None) -> bool:
     sql = "UPDATE spaces SET sleep_seconds = :seconds WHERE repo_id = :repo_id"
     return await tx.exec(sql, {"repo_id": repo_id, "seconds": seconds}) == 1
