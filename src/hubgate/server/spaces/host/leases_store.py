@@ -29,10 +29,11 @@ async def processes(db: Database) -> dict[str, tuple[int, str]]:
     return {row["id"]: (row["heartbeat"], row["machine"]) for row in rows}
 
 
-_END_LEASES = f"""
+# Nothing runs, and the next process starts what ran.
+_RELEASE = f"""
     UPDATE spaces SET process = NULL, running_version = NULL, running_sha = NULL, used_cpu = NULL, used_memory = NULL,
         used_processes = NULL, stage = CASE WHEN stage LIKE 'RUNNING%' THEN '{Stage.APP_STARTING.value}' ELSE stage END
-    WHERE process = :id
+    WHERE process = :process
 """
 
 
@@ -41,7 +42,7 @@ async def end_process(tx: Tx, process: str, heartbeat: int | None = None) -> boo
     sql = "DELETE FROM space_processes WHERE id = :id AND heartbeat = COALESCE(CAST(:heartbeat AS bigint), heartbeat)"
     if await tx.exec(sql, {"id": process, "heartbeat": heartbeat}) == 0:
         return False
-    await tx.exec(_END_LEASES, {"id": process})
+    await tx.exec(_RELEASE, {"process": process})
     return True
 
 
@@ -140,11 +141,7 @@ async def fall_asleep(tx: Tx, lease: Lease, version: int, last_request_at: int, 
 
 
 async def release(tx: Tx, lease: Lease) -> None:
-    sql = f"""
-    UPDATE spaces SET process = NULL, running_version = NULL, running_sha = NULL, used_cpu = NULL, used_memory = NULL,
-        used_processes = NULL WHERE {_LEASED}
-    """
-    await tx.exec(sql, {"repo_id": lease.repo_id, "process": lease.process})
+    await tx.exec(f"{_RELEASE} AND repo_id = :repo_id", {"repo_id": lease.repo_id, "process": lease.process})
 
 
 async def owner_addresses(tx: Tx, repo_id: str) -> Sequence[str]:
