@@ -2,9 +2,11 @@
 
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.bed.blocking import run_blocking
 from tests.bed.engines import Engine
 from tests.bed.people import api, create_token, create_user
 from tests.bed.processes import HUBGATE, environment
@@ -12,8 +14,12 @@ from tests.bed.running_hub import RunningHub
 from tests.bed.spaces import append_log, create_space, find_space, run_spaces_hub, set_stage
 from tests.cli.test_user_commands import Shell
 
+from hubgate.server.doctor import Finding, examine
+from hubgate.server.metrics import SPACE_GAUGES
 from hubgate.server.resources import Hub
+from hubgate.server.settings import Settings
 from hubgate.server.spaces import environment as space_environment
+from hubgate.server.spaces.gauges import read_gauges
 from hubgate.server.spaces.logs_store import BUILD, RUN
 from hubgate.server.spaces.model import Stage
 
@@ -78,3 +84,27 @@ def test_logs_are_printed_and_followed(hub: RunningHub, shell: Shell, space: str
         append_log(hub, space, BUILD, ["Installed"])
         assert following.stdout.readline() == "Installed\n"
         following.terminate()
+
+
+def test_doctor_says_what_is_missing_to_run_spaces(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    def findings(settings: Settings) -> list[Finding]:
+        return [one for one in run_blocking(examine(settings, hub.clock)) if one.check == "spaces"]
+
+    (stored,) = findings(replace(hub.settings, spaces_runner="off"))
+    assert (stored.level, "HUBGATE_SPACES_RUNNER=bubblewrap" in stored.text) == ("ok", True)
+    monkeypatch.setenv("PATH", "")
+    assert any("apt-get install bubblewrap" in one.text for one in findings(hub.settings) if one.level == "fail")
+
+
+def test_gauges_count_spaces_by_state(hub: RunningHub, shell: Shell, space: str) -> None:
+    async def gauges(opened: Hub) -> dict[str, float]:
+        return await read_gauges(opened.db)
+
+    assert hub.call(gauges) == dict.fromkeys(SPACE_GAUGES, 0) | {"hubgate_spaces_starting": 1}
+    for stage, name in (
+        (Stage.RUNNING_BUILDING, "running"),
+        (Stage.SLEEPING, "sleeping"),
+        (Stage.BUILD_ERROR, "failed"),
+    ):
+        set_stage(hub, space, stage)
+        assert hub.call(gauges) == dict.fromkeys(SPACE_GAUGES, 0) | {f"hubgate_spaces_{name}": 1}

@@ -85,6 +85,15 @@ def test_push_to_a_branch_starts_nothing(spaces_hub: RunningHub, ada: httpx.Clie
     assert find_space(spaces_hub, space) == before
 
 
+def test_renamed_space_gets_a_new_version(spaces_hub: RunningHub, ada: httpx.Client) -> None:
+    space = create_space(ada)
+    before = find_space(spaces_hub, space)
+    body = {"fromRepo": NAME, "toRepo": "ada/renamed", "type": "space"}
+    assert ada.post("/api/repos/move", json=body).status_code == 200
+    # The app knows its name.
+    assert find_space(spaces_hub, space).version == before.version + 1
+
+
 def test_sleep_time_is_limited_to_48_hours(spaces_hub: RunningHub, ada: httpx.Client) -> None:
     create_space(ada, sleepTimeSeconds=7200, hardware="cpu-basic")
     assert ada.get(f"{SPACE}/runtime").json()["gcTimeout"] == 7200

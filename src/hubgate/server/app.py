@@ -87,6 +87,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
     csrf = Csrf(hub.secret, settings.base_url)
     pages = Pages(settings, csrf)
     guard = Guard(hub.db, hub.clock, {TokenKind.OAUTH: BearerTokens(hub.oauth).find}, settings.secure)
+    hardware = space_runtime.flavor(settings.spaces_cpu, settings.spaces_memory, settings.spaces_disk)
     documented: list[Route] = [
         *probes.routes(hub.db, settings),
         *discovery.routes(settings.base_url),
@@ -127,7 +128,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *contents.routes(hub.repos),
         *repo_refs.routes(hub.repos),
         *validate_yaml.routes(),
-        *space_runtime.routes(hub.repos, hub.spaces, space_runtime.flavor(settings.spaces_cpu, settings.spaces_memory)),
+        *space_runtime.routes(hub.repos, hub.spaces, hardware),
         *space_settings.routes(hub.repos, hub.spaces),
         *space_logs.routes(hub.repos, hub.spaces, guard, hub.log_streams),
         *uploads.routes(hub.repos, guard),

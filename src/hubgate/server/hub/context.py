@@ -87,7 +87,7 @@ class Repos(Struct, frozen=True):
     regular_upload_max: int
     # Called with a repo's id, in the transaction that deletes a redirect to the repo.
     on_unlinked: OnUnlinked
-    # Called in the transaction that creates a Space or moves its main branch.
+    # Called in the transaction that creates or renames a Space, or moves its main branch.
     on_space_content: OnSpaceContent
     # Limits for guests: open pull requests per repo, and total bytes stored in all repos they may not write to.
     guest_pull_requests: int

@@ -80,6 +80,14 @@ class Space(Struct, frozen=True):
     run_lines: int
 
 
+class Totals(Struct, frozen=True):
+    """All Spaces of the hub: their number by stage, the memory they use, and the requests that wait for them."""
+
+    stages: dict[str, int]
+    memory: int
+    requests: int
+
+
 class Setting(Struct, frozen=True):
     """A secret or a variable; `value` is None for secrets, which are never shown."""
 

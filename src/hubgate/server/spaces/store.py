@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import fields
 
-from hubgate.server.spaces.model import PAUSE, RUN, Space, Stage
+from hubgate.server.spaces.model import PAUSE, RUN, Space, Stage, Totals
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Params, Value, insert_row
 from hubgate.server.webhooks.permissions.store import may_read
@@ -135,3 +135,13 @@ async def overview(tx: Tx, after: str, limit: int, *, running: bool) -> list[tup
     """Spaces after an id, with their names, by id. `running`: only those that a process runs or starts."""
     values: dict[str, Value] = {"after": after, "limit": limit, "running": int(running)}
     return [(f"{row[0]}/{row[1]}", Space(*tuple(row)[2:])) for row in await tx.all(_OVERVIEW, values)]
+
+
+async def totals(tx: Tx) -> Totals:
+    sql = """
+    SELECT stage, count(*) AS n, sum(COALESCE(used_memory, 0)) AS memory FROM spaces WHERE sdk <> '' GROUP BY stage
+    """
+    rows = await tx.all(sql)
+    waiting = await tx.one("SELECT count(*) AS n FROM space_requests WHERE answer IS NULL")
+    stages = {row["stage"]: int(row["n"]) for row in rows}
+    return Totals(stages, sum(int(row["memory"]) for row in rows), int(waiting["n"]) if waiting else 0)

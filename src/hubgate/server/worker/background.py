@@ -9,6 +9,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from hubgate.server import logs, metrics
@@ -17,11 +18,12 @@ from hubgate.server.audit.seal import Sealer
 from hubgate.server.hub.repos import commit_counts, housekeeping
 from hubgate.server.resources import Hub, open_hub
 from hubgate.server.settings import Settings
+from hubgate.server.spaces import gauges as space_gauges
 from hubgate.server.webhooks.activity import rollup
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.deliverer import POLL_SECONDS, Deliverer
 from hubgate.server.webhooks.fanout.fanning import FanOut
-from hubgate.server.webhooks.insight.gauges import DeliveryGauges
+from hubgate.server.webhooks.insight import gauges as delivery_gauges
 from hubgate.server.webhooks.management import backlogs
 from hubgate.server.webhooks.permissions import grants
 from hubgate.server.webhooks.replaying.runner import ReplayRunner
@@ -101,7 +103,12 @@ async def run(
 
 def _metrics_loops(hub: Hub, stop: asyncio.Event) -> list[Coroutine[Any, Any, None]]:
     found = metrics.for_this_process()
-    return [] if isinstance(found, metrics.NoMetrics) else [DeliveryGauges(hub.db, hub.clock, found).run(stop)]
+    if isinstance(found, metrics.NoMetrics):
+        return []
+    loops = [metrics.set_regularly(found, partial(delivery_gauges.read_gauges, hub.db, hub.clock), stop)]
+    if hub.settings.runs_spaces:
+        loops.append(metrics.set_regularly(found, partial(space_gauges.read_gauges, hub.db), stop))
+    return loops
 
 
 def _audit_loops(hub: Hub) -> list[Loop]:

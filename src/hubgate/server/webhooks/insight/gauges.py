@@ -1,39 +1,12 @@
 """Metrics about deliveries, set by the background process of a hub with metrics."""
 
-import asyncio
-import logging
-
-from msgspec import Struct
-
 from hubgate.server.clock import SECOND, Clock
-from hubgate.server.metrics import Metrics
 from hubgate.server.storage.database import Database
-from hubgate.server.webhooks.insight.overview import DeliveryOverview, read_overview
-
-log = logging.getLogger("hubgate.deliver")
-
-EVERY_SECONDS = 10.0
+from hubgate.server.webhooks.insight.overview import read_overview
 
 
-class DeliveryGauges(Struct, frozen=True):
-    db: Database
-    clock: Clock
-    metrics: Metrics
-
-    async def run(self, stop: asyncio.Event) -> None:
-        while not stop.is_set():
-            try:
-                self.metrics.deliveries(_values(await read_overview(self.db, self.clock), self.clock()))
-            except Exception:
-                log.exception("metrics about deliveries could not be read, which will be retried")
-            try:
-                async with asyncio.timeout(EVERY_SECONDS):
-                    await stop.wait()
-            except TimeoutError:
-                continue
-
-
-def _values(overview: DeliveryOverview, now: int) -> dict[str, float]:
+async def read_gauges(db: Database, clock: Clock) -> dict[str, float]:
+    overview, now = await read_overview(db, clock), clock()
     oldest_at = now if overview.oldest_at is None else overview.oldest_at
     return {
         "hubgate_deliveries_waiting": overview.waiting,

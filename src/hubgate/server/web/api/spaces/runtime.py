@@ -37,6 +37,7 @@ class HardwareFlavor(msgspec.Struct, frozen=True, rename="camel"):
     pretty_name: str
     cpu: str
     ram: str
+    ephemeral_storage: str
     accelerator: None = None
     unit_cost_micro_usd: int = msgspec.field(default=0, name="unitCostMicroUSD")
     unit_cost_usd: int = msgspec.field(default=0, name="unitCostUSD")
@@ -112,6 +113,10 @@ def routes(repos: Repos, spaces: Spaces, hardware: HardwareFlavor) -> list[Route
     ]
 
 
-def flavor(cpu_percent: int, memory_bytes: int) -> HardwareFlavor:
+def flavor(cpu_percent: int, memory_bytes: int, disk_bytes: int) -> HardwareFlavor:
     """The only hardware, with the operator's limits."""
-    return HardwareFlavor(HARDWARE, "CPU basic", f"{cpu_percent / 100:g} vCPU", f"{memory_bytes / (1 << 30):g} GB")
+    return HardwareFlavor(HARDWARE, "CPU basic", f"{cpu_percent / 100:g} vCPU", _size(memory_bytes), _size(disk_bytes))
+
+
+def _size(count: int) -> str:
+    return f"{count / (1 << 30):g} GB"
