@@ -35,6 +35,7 @@ app.launch()
 CARD = "---\nsdk: python\n---\n"
 
 
+@pytest.mark.one_engine
 def test_hosted_receiver_gets_deliveries_and_survives_kills(store: Store, fault_count: int) -> None:
     token, port = token_of_ada(store), free_port()
     variables = {"HUBGATE_SPACES_RUNNER": "bubblewrap"}

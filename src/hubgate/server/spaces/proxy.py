@@ -83,7 +83,8 @@ class Proxy:
             return
         self._tasks.add(task)
         try:
-            with contextlib.suppress(OSError):
+            # Cancelled by `close`: asyncio would log it as an error of the connection.
+            with contextlib.suppress(OSError, asyncio.CancelledError):
                 await self._forward(reader, writer)
         finally:
             self._tasks.discard(task)

@@ -14,7 +14,7 @@ from hubgate.server.spaces.host.context import HostContext
 from hubgate.server.spaces.host.leases_store import Lease
 from hubgate.server.spaces.host.log_writer import LogWriter
 from hubgate.server.spaces.host.notifications import notify_failed
-from hubgate.server.spaces.host.requests import forward
+from hubgate.server.spaces.host.requests import forward, not_running
 from hubgate.server.spaces.host.startup import Crashed, Report, Startup
 from hubgate.server.spaces.logs_store import RUN as RUN_LOG
 from hubgate.server.spaces.model import RUN, Space, Stage
@@ -248,10 +248,9 @@ class HostedSpace:
         await self._db.write(lambda tx: store.set_use(tx, self._lease, milli_cpu, use))
 
     async def _serve(self, request: TakenRequest, receiving: Receiving, app: ServingApp | None) -> None:
-        if app is None:
-            # It stopped between the statement that took the request and now. The sender tries again.
-            return
-        answer = await forward(app.running, self._context.hub_address[0], request.id, request.message)
+        # Without an app, it has stopped since the statement that took the request.
+        host = self._context.hub_address[0]
+        answer = await forward(app.running, host, request.id, request.message) if app else not_running(request.id)
         await receiving.answer(request.receiver_id, request.id, answer)
 
     def _stage_reporter(self, row: Space) -> Report:

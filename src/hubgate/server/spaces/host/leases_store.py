@@ -29,10 +29,11 @@ async def processes(db: Database) -> dict[str, tuple[int, str]]:
     return {row["id"]: (row["heartbeat"], row["machine"]) for row in rows}
 
 
-_END_LEASES = f"""
+# Nothing runs, and the next process starts what ran.
+_RELEASE = f"""
     UPDATE spaces SET process = NULL, running_version = NULL, running_sha = NULL, used_cpu = NULL, used_memory = NULL,
         used_processes = NULL, stage = CASE WHEN stage LIKE 'RUNNING%' THEN '{Stage.APP_STARTING.value}' ELSE stage END
-    WHERE process = :id
+    WHERE process = :process
 """
 
 
@@ -41,22 +42,25 @@ async def end_process(tx: Tx, process: str, heartbeat: int | None = None) -> boo
     sql = "DELETE FROM space_processes WHERE id = :id AND heartbeat = COALESCE(CAST(:heartbeat AS bigint), heartbeat)"
     if await tx.exec(sql, {"id": process, "heartbeat": heartbeat}) == 0:
         return False
-    await tx.exec(_END_LEASES, {"id": process})
+    await tx.exec(_RELEASE, {"process": process})
     return True
 
 
 # A Space with something to do: a new version, an app that ran when its process ended, a request to one that sleeps.
-# Each owner has a limit on Spaces that run.
-_CLAIMABLE = f"""
-    spaces s JOIN repos r ON r.id = s.repo_id
-    WHERE s.process IS NULL AND s.sdk <> '' AND s.wanted = '{RUN}' AND (
+_WAITING = f"""
+    s.process IS NULL AND s.sdk <> '' AND s.wanted = '{RUN}' AND (
         s.version > s.tried_version
         OR s.stage IN ('{Stage.BUILDING.value}', '{Stage.APP_STARTING.value}')
         OR s.stage LIKE 'RUNNING%'
         OR (s.stage = '{Stage.SLEEPING.value}' AND EXISTS (
             SELECT 1 FROM space_requests q WHERE q.repo_id = s.repo_id AND q.sent_at IS NULL
         ))
-    ) AND (
+    )
+"""
+# Each owner has a limit on Spaces that run.
+_CLAIMABLE = f"""
+    spaces s JOIN repos r ON r.id = s.repo_id
+    WHERE {_WAITING} AND (
         SELECT count(*) FROM spaces o JOIN repos p ON p.id = o.repo_id
         WHERE o.process IS NOT NULL AND p.owner_id = r.owner_id
     ) < :per_owner
@@ -80,6 +84,21 @@ async def claim(tx: Tx, process: str, per_owner: int) -> str | None:
     """Lease one Space that has something to do, the one that waits longest."""
     row = await tx.one(_CLAIM, {"process": process, "per_owner": per_owner})
     return row["repo_id"] if row else None
+
+
+async def has_unexplained(db: Database, before: int) -> bool:
+    """Whether Spaces have been waiting for a process since before this time, and their owners do not know why."""
+    sql = f"SELECT 1 FROM spaces s WHERE {_WAITING} AND s.message = '' AND s.stage_at < :before LIMIT 1"
+    return await db.one(sql, {"before": before}) is not None
+
+
+async def explain_waiting(tx: Tx, message: str, before: int) -> None:
+    sql = f"""
+    UPDATE spaces SET message = :message WHERE repo_id IN (
+        SELECT s.repo_id FROM spaces s WHERE {_WAITING} AND s.message = '' AND s.stage_at < :before
+    )
+    """
+    await tx.exec(sql, {"message": message, "before": before})
 
 
 async def leased(db: Database, process: str) -> list[Space]:
@@ -140,11 +159,7 @@ async def fall_asleep(tx: Tx, lease: Lease, version: int, last_request_at: int, 
 
 
 async def release(tx: Tx, lease: Lease) -> None:
-    sql = f"""
-    UPDATE spaces SET process = NULL, running_version = NULL, running_sha = NULL, used_cpu = NULL, used_memory = NULL,
-        used_processes = NULL WHERE {_LEASED}
-    """
-    await tx.exec(sql, {"repo_id": lease.repo_id, "process": lease.process})
+    await tx.exec(f"{_RELEASE} AND repo_id = :repo_id", {"repo_id": lease.repo_id, "process": lease.process})
 
 
 async def owner_addresses(tx: Tx, repo_id: str) -> Sequence[str]:

@@ -5,6 +5,7 @@ import contextlib
 import logging
 from functools import partial
 
+from hubgate.server.clock import SECOND
 from hubgate.server.errors import HubError
 from hubgate.server.spaces.host import leases_store as store
 from hubgate.server.spaces.host.context import HostContext
@@ -15,6 +16,12 @@ from hubgate.server.storage.signals import Signal, wait_for
 from hubgate.server.webhooks.tunnels.channel import Receiving
 
 log = logging.getLogger("hubgate.spaces")
+
+WAITING_AFTER = 5 * SECOND
+WAITING = (
+    "It waits until another Space sleeps or is paused: the hub runs {running} Spaces at once on a machine, and "
+    "{per_owner} of one owner."
+)
 
 
 class SpacesProcess:
@@ -63,6 +70,7 @@ class SpacesProcess:
     async def _step(self) -> None:
         await self._leases.beat()
         await self._claim()
+        await self._explain_waiting()
         rows = {row.repo_id: row for row in await store.leased(self._context.spaces.db, self._leases.id)}
         for repo_id, row in rows.items():
             found = self._spaces.get(repo_id)
@@ -90,6 +98,14 @@ class SpacesProcess:
                 await self._spaces.pop(repo_id).stop()
             row = next(row for row in await store.leased(context.spaces.db, self._leases.id) if row.repo_id == repo_id)
             self._spaces[repo_id] = HostedSpace(context, row, self._leases.id)
+
+    async def _explain_waiting(self) -> None:
+        """Tell the owners of Spaces that no process has leased for a while that there is no room for them."""
+        context, spaces = self._context, self._context.spaces
+        before = spaces.clock() - WAITING_AFTER
+        if await store.has_unexplained(spaces.db, before):
+            message = WAITING.format(running=context.max_running, per_owner=context.max_per_owner)
+            await spaces.db.write(lambda tx: store.explain_waiting(tx, message, before))
 
     async def _take_requests(self) -> None:
         spaces = self._context.spaces

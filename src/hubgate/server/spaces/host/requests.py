@@ -36,6 +36,10 @@ async def forward(app: Running, host: str, request_id: str, message: bytes) -> b
     return pack(AnswerHead(request_id, answer.status, answer.header("retry-after")), answer.body)
 
 
+def not_running(request_id: str) -> bytes:
+    return _failure(request_id, 503, "The app does not run now. Try again.")
+
+
 def _failure(request_id: str, status: int, message: str) -> bytes:
     text = message.replace("\\", "").replace('"', "'")
     return pack(AnswerHead(request_id, status), f'{{"error": "{text}"}}'.encode())
