@@ -127,3 +127,16 @@ def test_operator_stops_a_space_and_lets_another_never_sleep(
         assert "operator of this hub stopped" in ada.get(PAGE).text
         assert NAME in operator.get(f"{path}?show=all").text
     assert ada.get("/operator/spaces").status_code == 403
+
+
+def test_running_space_of_a_renamed_owner_gets_a_new_version(
+    spaces_hub: RunningHub, ada: httpx.Client, space: str
+) -> None:
+    lease_space(spaces_hub, space)
+    set_stage(spaces_hub, space, Stage.RUNNING)
+    before = find_space(spaces_hub, space)
+    assert submit(ada, "/settings/profile", "/settings/rename", username="lovelace").status_code == 303
+    after = find_space(spaces_hub, space)
+    # The app knows its name. It serves until the new one does.
+    assert (after.version, after.stage) == (before.version + 1, "RUNNING_BUILDING")
+    assert "lovelace" in ada.get("/spaces/lovelace/listener/app").text

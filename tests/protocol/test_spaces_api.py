@@ -7,7 +7,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.engines import Engine
+from msgspec.structs import replace
+from tests.bed.engines import SECRET_KEY, Engine
 from tests.bed.people import api, create_organization, create_token, create_user
 from tests.bed.repos import create_commit, create_repo
 from tests.bed.running_hub import RunningHub
@@ -15,6 +16,7 @@ from tests.bed.spaces import NAME, SPACE, append_log, create_space, find_space, 
 
 from hubgate.server.accounts import operator_actions
 from hubgate.server.resources import Hub
+from hubgate.server.secret import ServerSecret
 from hubgate.server.spaces import environment
 from hubgate.server.spaces.context import add_older_spaces
 from hubgate.server.spaces.logs_store import BUILD, MAX_LINES, RUN
@@ -157,6 +159,18 @@ def test_secrets_are_sealed_and_never_shown(spaces_hub: RunningHub, ada: httpx.C
     for key in ("", "1A", "A-B", "PORT", "ld_preload", "PYTHONPATH", "A" * 101):
         assert post(ada, "/secrets", {"key": key, "value": "x"}).status_code == 422, key
     assert post(ada, "/variables", {"key": "LONG", "value": "x" * 20_000}).status_code == 422
+
+
+def test_secrets_are_sealed_again_with_a_new_key(spaces_hub: RunningHub, ada: httpx.Client) -> None:
+    space = create_space(ada, secrets=[{"key": "A", "value": "1"}, {"key": "B", "value": "2"}])
+
+    async def reseal(opened: Hub) -> tuple[int, int, dict[str, str]]:
+        new = "a new key of at least thirty-two characters"
+        both = ServerSecret(f"{new},{SECRET_KEY}")
+        counts = await environment.reseal(opened.db, both), await environment.reseal(opened.db, both)
+        return *counts, await environment.opened(replace(opened.spaces, secret=ServerSecret(new)), space)
+
+    assert spaces_hub.call(reseal) == (2, 0, {"A": "1", "B": "2"})
 
 
 def test_logs_are_streamed_in_order(spaces_hub: RunningHub, ada: httpx.Client) -> None:
