@@ -1,4 +1,4 @@
-"""The actions that each route of a repo checks. Every route exists for models, datasets and spaces."""
+"""The actions that each route of a repo checks. Most routes exist for models, datasets and spaces."""
 
 # Under /api/{models,datasets,spaces}/{namespace}/{repo}.
 API_ROUTES = {
@@ -49,6 +49,38 @@ WITHOUT_NAMESPACE = (
     *("POST commit", "POST paths-info", "POST preupload", "POST super-squash", "POST tag"),
 )
 
+# Under /api/spaces/{namespace}/{repo} only.
+SPACE_ROUTES = {
+    ("DELETE", "/secrets"): "repo.configure",
+    ("DELETE", "/variables"): "repo.configure",
+    ("GET", "/logs/build"): "repo.configure",
+    ("GET", "/logs/run"): "repo.configure",
+    ("GET", "/runtime"): "repo.see",
+    ("GET", "/secrets"): "repo.configure",
+    ("GET", "/variables"): "repo.configure",
+    ("POST", "/hardware"): "repo.configure",
+    ("POST", "/pause"): "repo.configure",
+    ("POST", "/restart"): "repo.configure",
+    ("POST", "/secrets"): "repo.configure",
+    ("POST", "/sleeptime"): "repo.configure",
+    ("POST", "/variables"): "repo.configure",
+}
+
+# Under /spaces/{namespace}/{repo} only.
+SPACE_PAGES = {
+    ("GET", "/app"): "repo.see",
+    ("GET", "/app/live"): "repo.see",
+    ("GET", "/app/secrets/{key}/delete"): "repo.configure",
+    ("GET", "/app/variables/{key}/delete"): "repo.configure",
+    ("POST", "/app/pause"): "repo.configure",
+    ("POST", "/app/restart"): "repo.configure",
+    ("POST", "/app/secrets"): "repo.configure",
+    ("POST", "/app/secrets/{key}/delete"): "repo.configure",
+    ("POST", "/app/sleep"): "repo.configure",
+    ("POST", "/app/variables"): "repo.configure",
+    ("POST", "/app/variables/{key}/delete"): "repo.configure",
+}
+
 # Under /{namespace}/{repo}, /datasets/... and /spaces/...
 OTHER_ROUTES = {
     ("GET", "/discussions"): "repo.see",
@@ -87,7 +119,12 @@ OTHER_ROUTES = {
 
 def rows() -> dict[str, str]:
     """The actions of each route, for all types of repos."""
-    rows = {}
+    of_spaces = [("/api/spaces", SPACE_ROUTES), ("/spaces", SPACE_PAGES)]
+    rows = {
+        f"{method} {prefix}/{{namespace}}/{{repo}}{tail}": action
+        for prefix, actions in of_spaces
+        for (method, tail), action in actions.items()
+    }
     for kind in ("models", "datasets", "spaces"):
         folder = "" if kind == "models" else f"{kind}/"
         for (method, tail), action in API_ROUTES.items():

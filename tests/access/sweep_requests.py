@@ -46,6 +46,10 @@ _JSON: tuple[tuple[str, Any], ...] = (
     ("/discussions/{num}/status", {"status": "closed"}),
     ("/discussions/{num}/title", {"title": "Planted"}),
     ("/settings", {"private": False}),
+    ("/secrets", {"key": "PLANTED", "value": "x"}),
+    ("/variables", {"key": "PLANTED", "value": "x"}),
+    ("/sleeptime", {"seconds": 3600}),
+    ("/hardware", {"flavor": "cpu-basic"}),
     ("/objects/batch", {"operation": "upload", "objects": [{"oid": _OID, "size": 1}]}),
     ("/git-receive-pack", b"0000"),
     ("/git-upload-pack", b"0000"),
@@ -72,6 +76,9 @@ _FORMS: tuple[tuple[str, dict[str, str]], ...] = (
     ("/new", {"owner": "acme", "name": "planted", "visibility": "public"}),
     ("/new-dataset", {"owner": "acme", "name": "planted", "visibility": "public"}),
     ("/new-space", {"owner": "acme", "name": "planted", "visibility": "public", "sdk": "static"}),
+    ("/app/secrets", {"secret_key": "PLANTED", "secret_value": "x"}),
+    ("/app/variables", {"variable_key": "PLANTED", "variable_value": "x"}),
+    ("/app/sleep", {"seconds": "3600"}),
     ("/settings/visibility", {"visibility": "public"}),
     ("/settings/gate", {"gated": "auto"}),
     ("/settings/discussions", {"discussions": "on"}),
@@ -196,7 +203,7 @@ def is_forwarded(route: Route) -> bool:
 
 def _repo_of(route: Route, stage: Stage) -> tuple[str, Repo]:
     kind = next((kind for kind in ("datasets", "spaces") if f"/{kind}/" in route.path), "models")
-    return stage.repos[kind]
+    return stage.repos["spaces" if route.path.startswith("/hosted/") else kind]
 
 
 def decision(route: Route, stage: Stage, sender: Sender) -> Decision:
@@ -223,6 +230,8 @@ def _judged(action: Action, resource: Resource, stage: Stage) -> Resource:
 
 def _resource(route: Route, stage: Stage, sender: Sender) -> Resource:
     kinds, path = route.action.rule.on, route.path
+    if route.action is Action.OPERATOR_USE:
+        return HUB
     if "{namespace}" in path or path in ("/api/repos/delete", "/api/repos/move"):
         return _repo_of(route, stage)[1]
     if Repo in kinds:

@@ -98,7 +98,9 @@ def _repos(client: httpx.Client, vic: User, acme_id: str) -> Iterator[tuple[str,
         ("space", "acme/open", Organization(acme_id)),
     ):
         private = name.endswith("secret")
-        create_repo(client, name, repo_type, private=private)
+        # A Space that the hub would run.
+        of_space = {"sdk": "gradio"} if repo_type == "space" else {}
+        create_repo(client, name, repo_type, private=private, **of_space)
         create_commit(client, name, {"config.json": b"{}"}, repo_type=repo_type)
         create_commit(client, name, {"idea.json": b"{}"}, repo_type=repo_type, query="?create_pr=1")
         for kind in ("branch", "tag"):

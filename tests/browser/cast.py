@@ -9,6 +9,7 @@ from tests.browser.cast_collections import add_access_requests, add_collections
 from tests.browser.cast_devices import add_devices
 from tests.browser.cast_exchange import add_exchange
 from tests.browser.cast_repos import add_repos
+from tests.browser.cast_spaces import add_spaces
 from tests.browser.cast_webhooks import add_webhooks
 
 from hubgate.server.accounts import own_account, signup, store
@@ -70,6 +71,7 @@ async def _assemble(hub: Hub) -> Cast:
     await add_apps(hub, ada, bob, acme)
     await add_builders(hub, ada)
     await add_repos(hub.repos, ada, bob, acme)
+    await add_spaces(hub, ada)
     await add_collections(hub.repos, ada, acme)
     await add_access_requests(hub.repos, ada)
     await add_exchange(hub, acme, actor, [user.email for user in (ada, bob, long)])

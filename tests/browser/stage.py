@@ -6,6 +6,7 @@ pages: `python -m tests.browser.stage --port 0 ...`.
 
 import argparse
 import contextlib
+import dataclasses
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from typing import Any, NoReturn
 
 import httpx
 from jinja2 import ChoiceLoader, FileSystemLoader
+from msgspec.structs import replace
 from starlette.responses import Response
 from tests.bed.forked_serve import fork_module
 from tests.bed.processes import hub_process
@@ -25,6 +27,7 @@ from tests.browser import (
     cast_devices,
     cast_exchange,
     cast_repos,
+    cast_spaces,
     cast_webhooks,
 )
 from tests.browser.cast import Cast, assemble
@@ -146,6 +149,13 @@ _BUILT = {
     "docs-cimd": Scene("/docs/cimd", "ada"),
     "operator-requests": Scene("/operator/requests", "ada"),
 }
+_SPACES = {
+    "space-app": Scene(f"{cast_spaces.RUNNING}/app", "ada"),
+    "space-app-failed": Scene(f"{cast_spaces.FAILED}/app", "ada"),
+    "space-app-visitor": Scene(f"{cast_spaces.RUNNING}/app"),
+    "space-secret-delete": Scene(f"{cast_spaces.RUNNING}/app/secrets/WEBHOOK_SECRET/delete", "ada"),
+    "operator-spaces": Scene("/operator/spaces?show=all", "ada"),
+}
 _REPOS = {
     "repo-card": Scene(cast_repos.TINY),
     "repo-card-empty": Scene(cast_repos.EMPTY, "ada"),
@@ -250,6 +260,7 @@ PAGES = (
     | _CONSENT
     | _BUILT
     | _REPOS
+    | _SPACES
     | _COLLECTIONS
     | _EXCHANGE
     | _DEVICES
@@ -303,8 +314,10 @@ def build(hub: Hub) -> Edge:
     def page(path: str, handler: PublicHandler) -> Route:
         return Route("GET", path, public(handler), Surface.PAGE, "stage")
 
+    # Pages of Spaces as on a hub that runs them; no process here does.
+    running = replace(hub, settings=dataclasses.replace(hub.settings, spaces_runner="bubblewrap"))
     return build_app(
-        hub,
+        running,
         [page("/stage/gallery", gallery), page("/stage/errors/{name}", fail), page("/stage/devices/{code}", confirm)],
     )
 

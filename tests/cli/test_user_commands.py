@@ -24,6 +24,7 @@ HELP = [
     ["whoami"],
     ["upload"],
     ["download"],
+    *(["spaces", name] for name in ("list", "logs", "restart", "pause", "secrets")),
     *(["repos", name] for name in ("create", "list", "delete")),
     *(
         ["webhooks", name]

@@ -14,9 +14,9 @@ from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.stepwise_delivery import stepwise
 from tests.bed.webhooks import create_webhook, run_receiver, settle
 
+from hubgate.server.jobs.heartbeats import this_machine
 from hubgate.server.resources import Hub
 from hubgate.server.webhooks.shards import store as shards_store
-from hubgate.server.webhooks.shards.heartbeats import this_machine
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ COMMANDS = (
     Command("logout", "revoke and delete the stored sign-in", "hubgate.cli.user.account", "configure_logout"),
     Command("whoami", "show the signed-in user and the hub", "hubgate.cli.user.account", "configure_whoami"),
     Command("webhooks", "create, list, change and test webhooks", "hubgate.cli.user.webhooks"),
+    Command("spaces", "list, restart and pause Spaces, read their logs, set secrets", "hubgate.cli.user.spaces"),
     Command("repos", "create, list and delete repos", "hubgate.cli.user.repos"),
     Command("upload", "upload files to a repo", "hubgate.cli.user.files", "configure_upload"),
     Command("download", "download files from a repo", "hubgate.cli.user.files", "configure_download"),

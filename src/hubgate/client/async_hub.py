@@ -8,7 +8,7 @@ from hubgate.client.async_transport import AsyncDriver
 from hubgate.client.base import BaseHub, copy_signature
 from hubgate.client.files import downloads, uploads
 from hubgate.client.login import sign_in
-from hubgate.client.operations import accounts, oauth, repos, webhooks
+from hubgate.client.operations import accounts, oauth, repos, spaces, webhooks
 from hubgate.client.operations import webhook_events as events
 from hubgate.client.session import Session
 from hubgate.client.wire import Flow
@@ -79,6 +79,13 @@ class AsyncHub(BaseHub):
     delete_files = _awaitable(repos.delete_files)
     download = _awaitable(downloads.download)
     download_all = _awaitable(downloads.download_all)
+    space_runtime = _awaitable(spaces.space_runtime)
+    restart_space = _awaitable(spaces.restart_space)
+    pause_space = _awaitable(spaces.pause_space)
+    list_space_secrets = _awaitable(spaces.list_space_secrets)
+    set_space_secret = _awaitable(spaces.set_space_secret)
+    delete_space_secret = _awaitable(spaces.delete_space_secret)
+    read_space_log = _awaitable(spaces.read_space_log)
     get_organization = _awaitable(accounts.get_organization)
     list_members = _awaitable(accounts.list_members)
     set_member_role = _awaitable(accounts.set_member_role)

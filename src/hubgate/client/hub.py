@@ -7,7 +7,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 from hubgate.client.base import BaseHub, copy_signature
 from hubgate.client.files import downloads, uploads
 from hubgate.client.login import sign_in
-from hubgate.client.operations import accounts, oauth, repos, webhooks
+from hubgate.client.operations import accounts, oauth, repos, spaces, webhooks
 from hubgate.client.operations import webhook_events as events
 from hubgate.client.session import Session
 from hubgate.client.transport import Driver
@@ -91,6 +91,15 @@ class Hub(BaseHub):
     delete_files = _blocking(repos.delete_files)
     download = _blocking(downloads.download)
     download_all = _blocking(downloads.download_all)
+
+    # Spaces that the hub runs. `space` is namespace/name.
+    space_runtime = _blocking(spaces.space_runtime)
+    restart_space = _blocking(spaces.restart_space)
+    pause_space = _blocking(spaces.pause_space)
+    list_space_secrets = _blocking(spaces.list_space_secrets)
+    set_space_secret = _blocking(spaces.set_space_secret)
+    delete_space_secret = _blocking(spaces.delete_space_secret)
+    read_space_log = _blocking(spaces.read_space_log)
 
     # Organizations.
     get_organization = _blocking(accounts.get_organization)

@@ -201,6 +201,32 @@ class CreatedRepo:
 
 
 @dataclass(frozen=True)
+class SpaceRuntime:
+    """The state of a Space. `gc_timeout` is the number of seconds without a request after which it sleeps."""
+
+    stage: str
+    gc_timeout: int | None = None
+    error_message: str | None = None
+    sha: str | None = None
+
+
+@dataclass(frozen=True)
+class SpaceSecret:
+    key: str
+    description: str | None = None
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """A line of a Space's log. `n` is its number, from which reading can continue."""
+
+    data: str
+    timestamp: datetime
+    n: int
+
+
+@dataclass(frozen=True)
 class LargeFile:
     oid: str
     size: int

@@ -13,7 +13,15 @@ from hubgate.server.http.headers import StandardHeaders
 from hubgate.server.http.render import ErrorRenderer
 from hubgate.server.oauth.tokens.bearer import BearerTokens
 from hubgate.server.resources import Hub
-from hubgate.server.web import avatars, buttons, compatibility, probes, repos_without_namespace, tunnel_links
+from hubgate.server.web import (
+    avatars,
+    buttons,
+    compatibility,
+    hosted_spaces,
+    probes,
+    repos_without_namespace,
+    tunnel_links,
+)
 from hubgate.server.web.api import (
     applications,
     audit,
@@ -48,6 +56,9 @@ from hubgate.server.web.api.repos import events as repo_events
 from hubgate.server.web.api.repos import lifecycle as repo_lifecycle
 from hubgate.server.web.api.repos import listing as repo_lists
 from hubgate.server.web.api.repos import refs as repo_refs
+from hubgate.server.web.api.spaces import logs as space_logs
+from hubgate.server.web.api.spaces import runtime as space_runtime
+from hubgate.server.web.api.spaces import settings as space_settings
 from hubgate.server.web.files import large_files, resolve
 from hubgate.server.web.gateway import routes as gateway
 from hubgate.server.web.git import routes as git
@@ -65,6 +76,7 @@ from hubgate.server.web.pages.oauth.apps import routes as app_pages
 from hubgate.server.web.pages.organizations import routes as organization_pages
 from hubgate.server.web.pages.repos import routes as repo_pages
 from hubgate.server.web.pages.settings import routes as settings_pages
+from hubgate.server.web.pages.spaces import operator as operator_spaces
 from hubgate.server.web.pages.webhooks import routes as webhook_pages
 from hubgate.server.web.rendering import Pages
 from hubgate.server.web.static import static_routes
@@ -75,6 +87,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
     csrf = Csrf(hub.secret, settings.base_url)
     pages = Pages(settings, csrf)
     guard = Guard(hub.db, hub.clock, {TokenKind.OAUTH: BearerTokens(hub.oauth).find}, settings.secure)
+    hardware = space_runtime.flavor(settings.spaces_cpu, settings.spaces_memory, settings.spaces_disk)
     documented: list[Route] = [
         *probes.routes(hub.db, settings),
         *discovery.routes(settings.base_url),
@@ -104,10 +117,10 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *audit.routes(hub.accounts),
         *applications.routes(hub.oauth, hub.accounts),
         *exchanges.routes(hub.oauth, hub.accounts),
-        *repo_lifecycle.routes(hub.repos),
+        *repo_lifecycle.routes(hub.repos, hub.spaces),
         *redirects.routes(hub.repos, hub.accounts),
         *redirect_pages.routes(pages, hub.repos, hub.accounts),
-        *details.info_routes(hub.repos),
+        *details.info_routes(hub.repos, hub.spaces),
         *repo_lists.routes(hub.repos),
         *owned.routes(hub.repos, hub.accounts),
         *details.settings_routes(hub.repos),
@@ -115,6 +128,9 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *contents.routes(hub.repos),
         *repo_refs.routes(hub.repos),
         *validate_yaml.routes(),
+        *space_runtime.routes(hub.repos, hub.spaces, hardware),
+        *space_settings.routes(hub.repos, hub.spaces),
+        *space_logs.routes(hub.repos, hub.spaces, guard, hub.log_streams),
         *uploads.routes(hub.repos, guard),
         *discussions.routes(hub.repos),
         *comments.routes(hub.repos),
@@ -132,10 +148,11 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *developers.routes(pages, hub.oauth),
         *buttons.routes(),
         *operator_pages.routes(pages, hub.accounts, hub.oauth, hub.webhooks, hub.heartbeats),
+        *operator_spaces.routes(pages, hub.repos, hub.spaces),
         *profiles.routes(pages, hub.accounts, hub.repos),
         *entry_pages.routes(pages, hub.accounts, hub.oauth),
         *home.routes(pages, hub.accounts, hub.repos, hub.webhooks),
-        *repo_pages.routes(pages, hub.repos),
+        *repo_pages.routes(pages, hub.repos, hub.spaces),
         *collection_pages.routes(pages, hub.repos),
         *theme.routes(pages),
         *extra_routes,
@@ -144,6 +161,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         [
             *documented,
             *tunnel_links.routes(hub.tunnels),
+            *hosted_spaces.routes(hub.repos, hub.spaces, hub.hosting),
             *repos_without_namespace.routes(),
             *static_routes(),
             *api_reference.routes(pages, settings.base_url, documented),

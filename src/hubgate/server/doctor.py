@@ -22,6 +22,7 @@ from hubgate.server.setting_values import is_loopback
 from hubgate.server.settings import Settings
 from hubgate.server.storage.upgrade import SchemaState, schema_error, schema_state
 from hubgate.server.webhooks.insight.overview import is_any_process_delivering, read_overview
+from hubgate.server.worker.spaces import runner_for
 
 # Leases and codes tolerate clocks this far apart. A larger skew means that the machine is misconfigured.
 MAX_SKEW_SECONDS = 5
@@ -44,6 +45,7 @@ class Finding(Struct, frozen=True):
 
 async def examine(settings: Settings, clock: Clock = system_clock) -> list[Finding]:
     findings = [_configuration(settings), *_folder(settings), _public_address(settings), _mail(settings), _git()]
+    findings += _spaces(settings)
     try:
         hub = await open_hub(settings, clock)
     except (StartupError, OSError) as error:
@@ -65,6 +67,14 @@ def _git() -> Finding:
         return Finding("git", "ok", f"{require_git()} runs")
     except StartupError as error:
         return Finding("git", "fail", str(error))
+
+
+def _spaces(settings: Settings) -> list[Finding]:
+    if not settings.runs_spaces:
+        return [Finding("spaces", "ok", "are stored, not run. Set HUBGATE_SPACES_RUNNER=bubblewrap to run them.")]
+    if problems := runner_for(settings).problems():
+        return [Finding("spaces", "fail", problem) for problem in problems]
+    return [Finding("spaces", "ok", f"can run here with {settings.spaces_runner}, {settings.spaces_running:,} at once")]
 
 
 def _folder(settings: Settings) -> list[Finding]:

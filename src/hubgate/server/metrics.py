@@ -4,10 +4,12 @@ Each process writes its metrics to files in a shared folder (the client library'
 answers a scrape adds up the values of all files, so the result does not depend on which worker answers.
 """
 
+import asyncio
+import logging
 import os
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Protocol
@@ -15,6 +17,9 @@ from typing import Protocol
 from hubgate.server.errors import StartupError
 from hubgate.server.jobs.pool import POOL_METRICS, PoolMetrics
 
+log = logging.getLogger("hubgate.metrics")
+
+EVERY_SECONDS = 10.0
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -41,18 +46,30 @@ DELIVERY_GAUGES = {
 }
 
 
+# Help texts of the gauges about Spaces, on hubs that run them.
+SPACE_GAUGES = {
+    "hubgate_spaces_running": "Spaces whose app serves requests.",
+    "hubgate_spaces_starting": "Spaces that are built or started and do not serve yet.",
+    "hubgate_spaces_sleeping": "Spaces that start with the next request.",
+    "hubgate_spaces_failed": "Spaces whose build or app has failed.",
+    "hubgate_spaces_memory_bytes": "Memory that all running Spaces use.",
+    "hubgate_spaces_requests_waiting": "Requests that wait for a Space's answer.",
+}
+_GAUGES = DELIVERY_GAUGES | SPACE_GAUGES
+
+
 class Metrics(Protocol):
     def request(self, route: str, method: str, status: int, seconds: float) -> None: ...
 
-    def deliveries(self, values: Mapping[str, float]) -> None:
-        """Set all of `DELIVERY_GAUGES`."""
+    def set_gauges(self, values: Mapping[str, float]) -> None:
+        """Set all of `DELIVERY_GAUGES` or of `SPACE_GAUGES`."""
 
 
 class NoMetrics:
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
         pass
 
-    def deliveries(self, values: Mapping[str, float]) -> None:
+    def set_gauges(self, values: Mapping[str, float]) -> None:
         pass
 
 
@@ -71,7 +88,7 @@ class PrometheusMetrics:
             name: Gauge(f"hubgate_jobs_{name}", meaning, ["pool"], multiprocess_mode="livesum")
             for name, meaning in _JOBS.items()
         }
-        self._deliveries: dict[str, Gauge] = {}
+        self._gauges: dict[str, Gauge] = {}
         for each in POOL_METRICS:
             each.on_change = self._jobs_changed
             self._jobs_changed(each)
@@ -80,18 +97,34 @@ class PrometheusMetrics:
         self._requests.labels(route, method, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
-    def deliveries(self, values: Mapping[str, float]) -> None:
+    def set_gauges(self, values: Mapping[str, float]) -> None:
         from prometheus_client import Gauge
 
         for name, value in values.items():
-            if name not in self._deliveries:
+            if name not in self._gauges:
                 # Only in processes that set it.
-                self._deliveries[name] = Gauge(name, DELIVERY_GAUGES[name], multiprocess_mode="livemostrecent")
-            self._deliveries[name].set(value)
+                self._gauges[name] = Gauge(name, _GAUGES[name], multiprocess_mode="livemostrecent")
+            self._gauges[name].set(value)
 
     def _jobs_changed(self, jobs: PoolMetrics) -> None:
         for name, gauge in self._jobs.items():
             gauge.labels(jobs.pool).set(getattr(jobs, name))
+
+
+async def set_regularly(
+    metrics: Metrics, read: Callable[[], Awaitable[Mapping[str, float]]], stop: asyncio.Event
+) -> None:
+    """Set gauges from what `read` returns, every few seconds until `stop` is set."""
+    while not stop.is_set():
+        try:
+            metrics.set_gauges(await read())
+        except Exception:
+            log.exception("metrics could not be read, which will be retried")
+        try:
+            async with asyncio.timeout(EVERY_SECONDS):
+                await stop.wait()
+        except TimeoutError:
+            continue
 
 
 def for_this_process() -> Metrics:

@@ -1,6 +1,6 @@
 """The open resources of one process, without routes. Web processes, commands and background loops share them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -24,6 +24,7 @@ from hubgate.server.hub.lfs.files import LargeFiles
 from hubgate.server.hub.repos import deletion as repo_deletion
 from hubgate.server.hub.repos import redirects
 from hubgate.server.hub.repos import transfer as repo_transfer
+from hubgate.server.jobs.heartbeats import Heartbeats
 from hubgate.server.jobs.slots import Slots
 from hubgate.server.mail.message import default_sender
 from hubgate.server.mail.outbox import Outbox
@@ -34,13 +35,17 @@ from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.keys.ring import KeyRing
 from hubgate.server.secret import ServerSecret, existing_secret
 from hubgate.server.settings import Settings
+from hubgate.server.spaces import logs_store, spaces_of_owners
+from hubgate.server.spaces.context import Spaces, on_content_changed
+from hubgate.server.spaces.hosting import Hosting
 from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.engines import open_database
+from hubgate.server.storage.signals import Signal
 from hubgate.server.throttle.rate_limiter import Limiter
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.retention import deletion as webhook_deletion
-from hubgate.server.webhooks.shards.heartbeats import Heartbeats
-from hubgate.server.webhooks.stream.live import LiveStreams
+from hubgate.server.webhooks.stream import store as stream_store
+from hubgate.server.webhooks.stream.live import Latest, LiveStreams
 from hubgate.server.webhooks.tunnels.context import Tunnels
 from hubgate.server.webhooks.tunnels.model import TunnelLimits
 from hubgate.server.webhooks.watches import store as watches
@@ -69,7 +74,8 @@ class Hub(Struct, frozen=True, dict=True):
             base_url=settings.base_url,
             signup=settings.signup,
             delete_owned=partial(_delete_owned, settings.base_url),
-            rename_owned=partial(repo_transfer.record_owner_rename, settings.base_url),
+            rename_owned=partial(_rename_owned, settings.base_url),
+            pause_owned=spaces_of_owners.pause,
             revoke_app_sign_ins=account_reset.revoke_sign_ins,
             revoke_apps_and_webhooks=_revoke_apps_and_webhooks,
             unlink_redirects=partial(redirects.unlink_to_others, watches.end_for_repo),
@@ -113,11 +119,21 @@ class Hub(Struct, frozen=True, dict=True):
             large_files=LargeFiles(settings.data_dir / "lfs"),
             regular_upload_max=settings.regular_upload_max,
             on_unlinked=watches.end_for_repo,
+            on_space_content=on_content_changed,
             guest_pull_requests=settings.guest_pull_requests,
             guest_bytes=settings.guest_bytes,
             outbox=self.outbox,
             limits=self.limits,
         )
+
+    @property
+    def spaces(self) -> Spaces:
+        settings = self.settings
+        return Spaces(self.db, self.clock, self.secret, settings.base_url, is_on=settings.runs_spaces)
+
+    @cached_property
+    def hosting(self) -> Hosting:
+        return Hosting(self.spaces, self.limiter)
 
     @cached_property
     def webhooks(self) -> Webhooks:
@@ -129,6 +145,7 @@ class Hub(Struct, frozen=True, dict=True):
             egress=self.egress,
             outbox=self.outbox,
             tunnels=self.tunnels,
+            deliver_to_space=self.hosting.deliver,
             base_url=settings.base_url,
             quota=settings.webhook_quota,
             max_per_owner=settings.webhooks_per_owner,
@@ -137,7 +154,6 @@ class Hub(Struct, frozen=True, dict=True):
 
     @cached_property
     def tunnels(self) -> Tunnels:
-        links = TunnelLinks(self.settings.base_url, self.settings.tunnel_host)
         limits = TunnelLimits(
             self.limits.tunnel_answer_seconds,
             self.limits.tunnel_posts,
@@ -145,7 +161,8 @@ class Hub(Struct, frozen=True, dict=True):
             self.limits.tunnel_silence_seconds,
             self.limits.tunnel_stall_seconds,
         )
-        return Tunnels(self.db, self.clock, self.secret, self.limiter, links, limits, is_on=self.settings.tunnel)
+        links, is_on = own_links(self.settings), self.settings.tunnel
+        return Tunnels(self.db, self.clock, self.secret, self.limiter, links, limits, is_on=is_on)
 
     @cached_property
     def heartbeats(self) -> Heartbeats:
@@ -159,9 +176,23 @@ class Hub(Struct, frozen=True, dict=True):
 
     @cached_property
     def live_streams(self) -> LiveStreams:
+        # Replays and tests signal deliveries, the fan-out signals streams.
+        return self._streams_of(stream_store.latest, (Signal.STREAMS, Signal.DELIVERIES))
+
+    @cached_property
+    def log_streams(self) -> LiveStreams:
+        return self._streams_of(logs_store.latest, (Signal.SPACE_LOGS,))
+
+    def _streams_of(self, find_latest: Latest, signals: Collection[Signal]) -> LiveStreams:
         limits = self.limits
         return LiveStreams(
-            self.db, limits.streams, limits.streams_per_user, limits.stream_comment_seconds, limits.stream_stall_seconds
+            db=self.db,
+            find_latest=find_latest,
+            signals=signals,
+            limit=limits.streams,
+            limit_per_user=limits.streams_per_user,
+            comment_seconds=limits.stream_comment_seconds,
+            stall_seconds=limits.stream_stall_seconds,
         )
 
     @cached_property
@@ -195,9 +226,11 @@ class Hub(Struct, frozen=True, dict=True):
     def end_streams(self) -> None:
         """End live streams, which a stopping web process would otherwise wait for."""
         self.live_streams.stop()
+        self.log_streams.stop()
 
     async def close(self) -> None:
         await self.tunnels.close()
+        await self.hosting.close()
         await self.outbox.finish()
         self.egress.close()
         await self.db.close()
@@ -223,6 +256,11 @@ async def _delete_owned(base_url: str, tx: Tx, owner_id: str, now: int) -> None:
     await webhook_deletion.delete_with_owner(tx, owner_id)
 
 
+async def _rename_owned(base_url: str, tx: Tx, owner_id: str, old: str, new: str, now: int) -> None:
+    await repo_transfer.record_owner_rename(base_url, tx, owner_id, old, new, now)
+    await spaces_of_owners.renew(tx, owner_id, now)
+
+
 async def _revoke_apps_and_webhooks(
     tx: Tx, user_id: str, owners: Sequence[str], actor: Actor, reason: str, now: int
 ) -> RevokedCounts:
@@ -244,5 +282,9 @@ def egress_for(settings: Settings) -> Egress:
     public = urlsplit(settings.base_url)
     port = public.port or (443 if settings.secure else 80)
     own = frozenset({(public.hostname or "", port), (settings.host, settings.port)})
-    links = TunnelLinks(settings.base_url, settings.tunnel_host)
-    return Egress(settings.egress_allow, settings.egress_proxy, own, links=links)
+    return Egress(settings.egress_allow, settings.egress_proxy, own, links=own_links(settings))
+
+
+def own_links(settings: Settings) -> TunnelLinks:
+    """The addresses of this hub that deliveries may be sent to, without leaving it."""
+    return TunnelLinks(settings.base_url, settings.tunnel_host, runs_spaces=settings.runs_spaces)

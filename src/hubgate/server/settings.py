@@ -81,6 +81,18 @@ class Settings:
         "1000", values.whole_number(0, 1 << 40), "maximum deliveries triggered per webhook in 24 hours"
     )
     webhooks_per_owner: int = option("50", values.whole_number(0, 1 << 20), "maximum webhooks per user or organization")
+    spaces_runner: str = option(
+        "off", values.one_of("off", "bubblewrap"), "what runs Spaces: off (they are stored) or bubblewrap"
+    )
+    spaces_index: str = option(
+        "", values.address("http", "https"), "package index for requirements of Spaces; that of pip when empty"
+    )
+    spaces_running: int = option("20", values.whole_number(1, 10_000), "Spaces that run at once on this machine")
+    spaces_per_owner: int = option("5", values.whole_number(1, 10_000), "running Spaces per user or organization")
+    spaces_cpu: int = option("100", values.whole_number(1, 10_000), "CPU time of a Space, in percent of one core")
+    spaces_memory: int = option("1073741824", values.whole_number(1 << 26, 1 << 40), "bytes of memory of a Space")
+    spaces_processes: int = option("128", values.whole_number(8, 1 << 16), "processes and threads of a Space")
+    spaces_disk: int = option("2147483648", values.whole_number(1 << 26, 1 << 40), "bytes of disk of a Space")
     guest_pull_requests: int = option(
         "20", values.whole_number(0, 1 << 20), "maximum open pull requests in a repo by a user who cannot write to it"
     )
@@ -97,6 +109,10 @@ class Settings:
     def secure(self) -> bool:
         """Whether browsers use TLS. Only the public address decides this, never a request's headers."""
         return self.base_url.startswith("https:")
+
+    @property
+    def runs_spaces(self) -> bool:
+        return self.spaces_runner != "off"
 
     @property
     def engine(self) -> engines.Engine:

@@ -23,6 +23,7 @@ from hubgate.server.storage import data_folder
 from hubgate.server.storage.database import Database
 from hubgate.server.storage.engines import create_database, open_database
 from hubgate.server.storage.upgrade import SchemaState, ensure_current_schema, migrate, schema_error, schema_state
+from hubgate.server.worker.spaces import require_runner
 from hubgate.server.worker.supervisor import MODULES, Modules, Supervisor, bind
 
 log = logging.getLogger("hubgate.startup")
@@ -44,6 +45,7 @@ def _serve_on(listener: socket.socket, settings: Settings, announce: Announce, m
         supervisor = Supervisor(settings, listener, modules, environment)
         # Before the preparation: asyncio handles Ctrl-C by cancelling the running task, and may lose the signal.
         supervisor.catch_signals()
+        require_runner(settings)
         with prepared(settings):
             # Before the children start: once they serve, a short database outage must not stop the hub.
             setup_link = asyncio.run(_setup_link(settings))

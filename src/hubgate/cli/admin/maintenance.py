@@ -13,6 +13,7 @@ from hubgate.server.errors import StartupError
 from hubgate.server.oauth.keys.model import SigningKey, state_of
 from hubgate.server.resources import Hub
 from hubgate.server.secret import secret_file
+from hubgate.server.spaces.environment import reseal as reseal_spaces
 from hubgate.server.storage import archive
 from hubgate.server.webhooks.sealed_secrets import reseal as reseal_webhooks
 
@@ -59,7 +60,7 @@ def _reseal(options: argparse.Namespace) -> int:
     async def reseal_all(hub: Hub) -> int:
         # Signing keys last: if one cannot be decrypted, resealing fails, but everything else is already resealed.
         others = await hub.outbox.reseal() + await reseal_audit(hub.db, hub.secret)
-        others += await reseal_webhooks(hub.db, hub.secret)
+        others += await reseal_webhooks(hub.db, hub.secret) + await reseal_spaces(hub.db, hub.secret)
         return others + await hub.keys.reseal()
 
     count = common.with_hub(options, reseal_all)

@@ -15,7 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     create.add_argument("name", metavar="NAME", help="namespace/name, or a name in your own namespace")
     common.add_type(create)
     create.add_argument("--private", action="store_true", help="visible only to users with access")
-    create.add_argument("--sdk", help="the SDK of a space: gradio, docker or static")
+    create.add_argument("--sdk", help="the SDK of a space: python, gradio, docker or static")
     example = "  hubgate repos list\n  hubgate repos list --owner acme --type dataset --json"
     listed = common.add(commands, "list", "list repos, by default your own", _list, example)
     listed.add_argument("--owner", metavar="O", help="a user or organization")

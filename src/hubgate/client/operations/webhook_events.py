@@ -47,7 +47,7 @@ def follow_webhook(
     Returns when the hub ends the stream, and raises ConnectionLost when the connection is lost. In both cases call it
     again with the cursor of the last event.
     """
-    sink = _EventSink(on_event, on_open)
+    sink = EventSink(lambda data: on_event(_event(data)), on_open)
     headers = {"Accept": STREAM_TYPE}
     path = _path(organization, webhook_id)
     call = Call(
@@ -63,11 +63,11 @@ def _path(organization: str | None, webhook_id: str) -> str:
     return f"/api{owner}/settings/webhooks/{path_segment(webhook_id)}/events"
 
 
-class _EventSink:
-    """Parses a stream of server-sent events, which have one line of data each."""
+class EventSink:
+    """Parses a stream of server-sent events, which have one line of data each. Empty events keep it alive."""
 
-    def __init__(self, on_event: Callable[[WebhookEvent], object], on_open: Callable[[], object] | None) -> None:
-        self._on_event, self._on_open = on_event, on_open
+    def __init__(self, on_data: Callable[[bytes], object], on_open: Callable[[], object] | None) -> None:
+        self._on_data, self._on_open = on_data, on_open
         self._unread = bytearray()
         self.is_open = False
 
@@ -84,8 +84,8 @@ class _EventSink:
         if len(rest) > MAX_MESSAGE_BYTES:
             raise UnexpectedResponse("The hub sent an event that is too long.")
         for line in lines:
-            if line.startswith(b"data:"):
-                self._on_event(_event(bytes(line[5:])))
+            if line.startswith(b"data:") and line[5:].strip():
+                self._on_data(bytes(line[5:]))
 
 
 def _event(data: bytes) -> WebhookEvent:

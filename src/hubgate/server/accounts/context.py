@@ -14,6 +14,7 @@ from hubgate.server.throttle.rate_limiter import Limiter
 
 RevokeSignIns = Callable[[Tx, str, int], Awaitable[RevokedCounts]]
 DeleteOwned = Callable[[Tx, str, int], Awaitable[None]]
+PauseOwned = Callable[[Tx, str, int], Awaitable[None]]
 RenameOwned = Callable[[Tx, str, str, str, int], Awaitable[None]]
 
 
@@ -30,6 +31,8 @@ class Accounts(Struct, frozen=True):
     delete_owned: DeleteOwned
     # Renames the repos of an owner from the old name to the new name, in the transaction that renames the owner.
     rename_owned: RenameOwned
+    # Pauses the Spaces of a user, in the transaction that disables the user.
+    pause_owned: PauseOwned
     # Revokes the codes and tokens of all apps that a user signed in to, in the transaction that sets a new password.
     revoke_app_sign_ins: RevokeSignIns
     # For an account whose address was never verified: does what `revoke_app_sign_ins` does, and also deletes the user's

@@ -13,11 +13,11 @@ RESERVED = frozenset(
     """
     about account accounts admin administrator api apps assets auth avatars billing blog buckets change-email chat
     collections connected contact dashboard datasets docs download enterprise explore favicon.ico favicons files git
-    hardware hc healthz help home hub hubgate inference invitations invite jobs join kernels landing legal lfs login
-    logout mail metrics models new new-dataset new-space notifications oauth operator organizations orgs papers posts
-    pricing privacy profile readyz reset robots.txt root search security settings setup signin signup spaces static
-    status storage support system
-    tasks terms theme token tokens tunnel tunnels users v1 v2 verify webhooks well-known www
+    hardware hc healthz help home hosted hub hubgate inference invitations invite jobs join kernels landing legal lfs
+    login logout mail metrics models new new-dataset new-space notifications oauth operator organizations orgs papers
+    posts pricing privacy profile readyz reset robots.txt root search security settings setup signin signup spaces
+    static status storage support system tasks terms theme token tokens tunnel tunnels users v1 v2 verify webhooks
+    well-known www
     """.split()  # noqa: SIM905 -- a paragraph of words reads better than a hundred lines
 )
 

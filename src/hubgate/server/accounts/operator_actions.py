@@ -34,7 +34,7 @@ async def every_organization(accounts: Accounts) -> list[tuple[Organization, int
 async def disable(accounts: Accounts, user: User, actor: Actor = SYSTEM) -> None:
     """Disable an account. Its tokens do not work until it is enabled again. Its sessions and mailed links are deleted
     permanently: an intruder may have requested a change of address. Its invitations are withdrawn, so that a disabled
-    admin cannot let others in (attack O44)."""
+    admin cannot let others in (attack O44). Its Spaces are paused until they are restarted."""
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
@@ -45,6 +45,7 @@ async def disable(accounts: Accounts, user: User, actor: Actor = SYSTEM) -> None
         await invitations.withdraw_all_by(tx, user, actor, f"The account of {user.name} was disabled.", now)
         await session_store.remove_all(tx, user.id)
         await link_store.remove_all(tx, user.id)
+        await accounts.pause_owned(tx, user.id, now)
 
     await accounts.db.write(unit)
 

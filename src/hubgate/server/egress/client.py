@@ -113,6 +113,16 @@ class Egress:
             failure.is_public = bool(addresses) and all(map(is_public, addresses))
             raise failure from None
 
+    async def connect(self, target: Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection to a checked address, without TLS, for a caller that speaks for itself (`spaces/proxy.py`)."""
+        failure = Unreachable("no address")
+        for address in await self._checked.addresses(target):
+            try:
+                return await self._pool.open_stream(target, address)
+            except Unreachable as error:
+                failure = error
+        raise failure
+
     def _remember(self, target: Target, addresses: Sequence[Address]) -> None:
         self._recent.pop((target.host, target.port), None)
         if len(self._recent) >= MAX_RECENT:

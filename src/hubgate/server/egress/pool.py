@@ -2,11 +2,13 @@
 
 import asyncio
 import base64
+import contextlib
 import functools
 import ssl
 import time
 from collections import OrderedDict
-from urllib.parse import unquote, urlsplit
+from collections.abc import AsyncIterator
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from msgspec import Struct
 
@@ -57,13 +59,21 @@ class Pool:
         return None
 
     async def dial(self, target: Target, address: Address) -> Connection:
-        try:
-            async with asyncio.timeout(CONNECT_SECONDS):
-                return await self._connect(target, address)
-        except TimeoutError:
-            raise Unreachable(f"{address} did not answer within {CONNECT_SECONDS:.0f} s") from None
-        except (OSError, ssl.SSLError, ssl.CertificateError) as error:
-            raise Unreachable(f"{address}: {error}") from error
+        async with _connecting(address):
+            return await self._connect(target, address)
+
+    async def open_stream(self, target: Target, address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection without TLS, which is not pooled."""
+        async with _connecting(address):
+            if self._proxy is None:
+                return await asyncio.open_connection(str(address), target.port)
+            loop = asyncio.get_running_loop()
+            transport = await self._reach_through_proxy(self._proxy, target, address)
+            reader = asyncio.StreamReader()
+            protocol = asyncio.StreamReaderProtocol(reader)
+            transport.set_protocol(protocol)
+            protocol.connection_made(transport)
+            return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
     def put_back(self, key: Key, connection: Connection) -> None:
         if not connection.is_reusable:
@@ -114,15 +124,11 @@ class Pool:
     async def _through_proxy(
         self, target: Target, address: Address, tls: ssl.SSLContext | None, name: str | None
     ) -> Connection:
-        """Connect through the operator's proxy, by address: the proxy must not resolve the name again."""
-        proxy = self._proxy
-        if proxy is None:
+        if self._proxy is None:
             raise Unreachable("no proxy")
         loop = asyncio.get_running_loop()
-        transport, response = await loop.create_connection(_ConnectResponse, proxy.hostname or "", proxy.port or 3128)
+        transport = await self._reach_through_proxy(self._proxy, target, address)
         try:
-            transport.write(_connect_request(address, target.port, proxy.username, proxy.password))
-            await response.succeeded
             connection = Connection()
             transport.set_protocol(connection)
             upgraded = await loop.start_tls(transport, connection, tls, server_hostname=name) if tls else transport
@@ -133,6 +139,30 @@ class Pool:
         if upgraded is not None:
             connection.connection_made(upgraded)
         return connection
+
+    async def _reach_through_proxy(self, proxy: SplitResult, target: Target, address: Address) -> asyncio.Transport:
+        """Connect through the operator's proxy, by address: the proxy must not resolve the name again."""
+        loop = asyncio.get_running_loop()
+        transport, response = await loop.create_connection(_ConnectResponse, proxy.hostname or "", proxy.port or 3128)
+        try:
+            transport.write(_connect_request(address, target.port, proxy.username, proxy.password))
+            await response.succeeded
+        except BaseException:
+            transport.abort()
+            raise
+        return transport
+
+
+@contextlib.asynccontextmanager
+async def _connecting(address: Address) -> AsyncIterator[None]:
+    """The deadline of a connection, and its errors as Unreachable."""
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            yield
+    except TimeoutError:
+        raise Unreachable(f"{address} did not answer within {CONNECT_SECONDS:.0f} s") from None
+    except (OSError, ssl.SSLError, ssl.CertificateError) as error:
+        raise Unreachable(f"{address}: {error}") from error
 
 
 class _ConnectResponse(asyncio.Protocol):

@@ -1,12 +1,14 @@
 """The temporary links of receivers behind a tunnel. The hub forwards requests to them itself and never dials them.
 
-A link is `https://<id>.<tunnel host>/` or, without a tunnel host, `{base_url}/tunnel/<id>/`.
+A link is `https://<id>.<tunnel host>/` or, without a tunnel host, `{base_url}/tunnel/<id>/`. The addresses of Spaces
+are found here too (`hosted_links.py`): the hub treats a Space as a receiver behind a tunnel.
 """
 
 import re
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from hubgate.server.egress.hosted_links import HostedLink, parse_hosted
 from hubgate.server.egress.target import AddressNotAllowed, Target
 
 PREFIX = "/tunnel/"
@@ -23,10 +25,16 @@ class TunnelLink(NamedTuple):
     tunnel_id: str
     path: str
 
+    @property
+    def receiver(self) -> str:
+        """The receiver, for the limit of requests in flight: one sleeping laptop must not take the places of others."""
+        return self.tunnel_id
+
 
 class TunnelLinks:
-    def __init__(self, base_url: str, tunnel_host: str = "") -> None:
+    def __init__(self, base_url: str, tunnel_host: str = "", *, runs_spaces: bool = False) -> None:
         public = urlsplit(base_url)
+        self._runs_spaces, self._hub_port = runs_spaces, public.port or _DEFAULT_PORTS.get(public.scheme, 0)
         self._base_url, self._scheme, self._hub = base_url, public.scheme, public.hostname or ""
         self.has_own_host = bool(tunnel_host)
         tunnel = urlsplit(f"{public.scheme}://{tunnel_host}") if tunnel_host else public
@@ -38,8 +46,11 @@ class TunnelLinks:
             return f"{self._scheme}://{tunnel_id}.{self._authority}/"
         return f"{self._base_url}{PREFIX}{tunnel_id}/"
 
-    def find(self, target: Target) -> TunnelLink | None:
+    def find(self, target: Target) -> TunnelLink | HostedLink | None:
         """The link that a URL is, or None. A link to a path that is not forwarded is rejected."""
+        hosted = self._find_hosted(target)
+        if hosted is not None:
+            return hosted
         if target.scheme != self._scheme or target.port != self._port:
             return None
         if self.has_own_host:
@@ -54,6 +65,13 @@ class TunnelLinks:
         if not is_forwarded(path):
             raise AddressNotAllowed(f"a temporary link forwards only paths that begin with {FORWARDED}")
         return TunnelLink(tunnel_id, path)
+
+    def _find_hosted(self, target: Target) -> HostedLink | None:
+        at_hub = (target.scheme, target.host, target.port) == (self._scheme, self._hub, self._hub_port)
+        found = parse_hosted(target.path_and_query) if at_hub and self._runs_spaces else None
+        if found is not None and not is_forwarded(found.path):
+            raise AddressNotAllowed(f"a Space gets only requests to paths that begin with {FORWARDED}")
+        return found
 
     def id_of_host(self, host: str) -> str | None:
         """The id in a host name, which may be followed by a port; None if the host does not belong to a link."""

@@ -37,7 +37,7 @@ class Surface(Enum):
     LFS = Rules(ErrorShape.LFS, cors=True)
     PAGE = Rules(ErrorShape.PAGE, cors=False)
     PROBE = Rules(ErrorShape.API, cors=False)
-    # Answers of receivers behind tunnels.
+    # Answers of receivers behind tunnels, and of Spaces.
     TUNNEL = Rules(ErrorShape.API, cors=False, sandboxed=True)
 
 
@@ -52,7 +52,7 @@ def surface_of(raw_path: bytes) -> Surface:
         return Surface.OAUTH
     if raw_path == b"/oauth/introspect":
         return Surface.OAUTH_PRIVATE
-    if raw_path.startswith(b"/tunnel/"):
+    if raw_path.startswith((b"/tunnel/", b"/hosted/")):
         return Surface.TUNNEL
     if b".git/info/lfs/" in raw_path or raw_path.startswith(b"/lfs/"):
         return Surface.LFS

@@ -76,6 +76,8 @@ class BranchLocks(Struct, frozen=True):
 
 
 OnUnlinked = Callable[[Tx, str], Awaitable[None]]
+# Called with the id of a Space, its card as JSON, and the time.
+OnSpaceContent = Callable[[Tx, str, str, int], Awaitable[None]]
 
 
 class Repos(Struct, frozen=True):
@@ -92,6 +94,8 @@ class Repos(Struct, frozen=True):
     regular_upload_max: int
     # Called with a repo's id, in the transaction that deletes a redirect to the repo.
     on_unlinked: OnUnlinked
+    # Called in the transaction that creates or renames a Space, or moves its main branch.
+    on_space_content: OnSpaceContent
     # Limits for guests: open pull requests per repo, and total bytes stored in all repos they may not write to.
     guest_pull_requests: int
     guest_bytes: int

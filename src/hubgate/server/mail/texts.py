@@ -116,3 +116,8 @@ def access_decision(recipient: str, repo: str, accepted: bool, link: str) -> Mes
         else ("rejected", "Your request was rejected, so you cannot read its files. See")
     )
     return Message(recipient, f"Access {word}: {repo}", f"{text} {link}{_TURN_OFF}")
+
+
+def space_failed(recipient: str, space: str, reason: str, link: str) -> Message:
+    text = f"Its app crashed five times in a row and is not started again. {reason} Logs, and Restart: {link}"
+    return Message(recipient, f"Space {space} has stopped", text)

@@ -17,7 +17,8 @@ from typing import Protocol
 
 class Signal(Enum):
     """The work that a signal announces: new events, deliveries to read, shards to claim, entries of live streams,
-    requests to receivers behind tunnels, or their answers. The values are sent.
+    requests to receivers behind tunnels, or their answers; changes of Spaces and requests to them, answers of Spaces,
+    lines of their logs. The values are sent.
     """
 
     EVENTS = "e"
@@ -26,6 +27,9 @@ class Signal(Enum):
     TUNNEL_REQUESTS = "t"
     TUNNEL_ANSWERS = "a"
     STREAMS = "l"
+    SPACES = "p"
+    SPACE_ANSWERS = "q"
+    SPACE_LOGS = "o"
 
 
 OnSignal = Callable[[Signal], None]

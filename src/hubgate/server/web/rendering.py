@@ -25,7 +25,7 @@ from hubgate.server.web.avatars import avatar_url
 from hubgate.server.web.local_path import continue_to
 from hubgate.server.web.pages.errors import advice_for, developer_hint
 from hubgate.server.web.static import asset_url
-from hubgate.server.web.untrusted_text import clean, clean_lines, display_name
+from hubgate.server.web.untrusted_text import clean, clean_lines, display_name, plain_text
 
 THEME_COOKIE = "theme"
 LONGEST_RETURN_ADDRESS = 2000
@@ -56,6 +56,7 @@ def _environment() -> Environment:
         continue_to=continue_to,
         breakable=breakable,
         breakable_email=breakable_email,
+        plain_text=plain_text,
     )
     return templates
 

@@ -1,5 +1,6 @@
 """Text chosen by other users, displayed without bidirectional or invisible characters (attack O33)."""
 
+import re
 import unicodedata
 
 LONGEST_SHOWN = 60
@@ -21,3 +22,12 @@ def clean(text: str) -> str:
 def clean_lines(text: str) -> str:
     """Remove hidden characters and preserve line breaks."""
     return "\n".join(map(clean, text.splitlines()))
+
+
+# Colours and cursor movements.
+_TERMINAL_CODES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
+
+
+def plain_text(line: str) -> str:
+    """Remove the control sequences of terminals from a line of a log, then hidden characters."""
+    return clean(_TERMINAL_CODES.sub("", line))

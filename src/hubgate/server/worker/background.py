@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from hubgate.server import logs, metrics
+from hubgate.server import logs
 from hubgate.server.audit.retention import AuditRetention
 from hubgate.server.audit.seal import Sealer
 from hubgate.server.hub.repos import commit_counts, housekeeping
@@ -21,12 +21,12 @@ from hubgate.server.webhooks.activity import rollup
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.deliverer import POLL_SECONDS, Deliverer
 from hubgate.server.webhooks.fanout.fanning import FanOut
-from hubgate.server.webhooks.insight.gauges import DeliveryGauges
 from hubgate.server.webhooks.management import backlogs
 from hubgate.server.webhooks.permissions import grants
 from hubgate.server.webhooks.replaying.runner import ReplayRunner
 from hubgate.server.webhooks.retention.deletion import EVERY_SECONDS, Retention
 from hubgate.server.worker.child import raise_file_limit, report_ready, run_and_exit, settings_from_parent, stop_event
+from hubgate.server.worker.gauges import set_gauges
 from hubgate.server.worker.loops import Loop, LoopRunner
 from hubgate.server.worker.servers import GRACE_SECONDS
 from hubgate.server.worker.sweep import Sweep
@@ -76,7 +76,7 @@ async def run(
         LoopRunner(hub.db, hub.clock, stop).run(loops),
         deliverer.run(),
         ReplayRunner(webhooks, deliverer).run(stop),
-        DeliveryGauges(hub.db, hub.clock, metrics.for_this_process(), hub.heartbeats).run(stop),
+        set_gauges(hub, stop),
     )
     on_ready()
 

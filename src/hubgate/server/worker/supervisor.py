@@ -67,6 +67,7 @@ class Modules(Struct, frozen=True):
     web: str = "hubgate.server.worker.web"
     deliver: str = "hubgate.server.worker.background"
     start: Callable[[str, Sequence[int], Mapping[str, str]], Process] = start_module
+    spaces: str = "hubgate.server.worker.spaces"
 
 
 MODULES = Modules()
@@ -76,6 +77,7 @@ MODULES = Modules()
 class _Child:
     module: str
     listens: bool
+    role: str = "background"
     process: Process | None = None
     started_at: float = 0.0
     restart_at: float | None = None
@@ -90,9 +92,11 @@ class Supervisor:
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
 
     def __post_init__(self) -> None:
-        self._children = [_Child(self.modules.web, listens=True) for _ in range(self.settings.workers)]
+        self._children = [_Child(self.modules.web, listens=True, role="web") for _ in range(self.settings.workers)]
         if self.settings.deliver == "child":
             self._children.append(_Child(self.modules.deliver, listens=False))
+        if self.settings.runs_spaces:
+            self._children.append(_Child(self.modules.spaces, listens=False, role="Spaces"))
         self._stopping = False
         # Signal handlers write to this pipe, so that one select waits for signals and for the timeout.
         self._wake_read, self._wake_write = os.pipe()
@@ -147,9 +151,8 @@ class Supervisor:
                 child.backoff = FIRST_BACKOFF_SECONDS
             child.restart_at = now + child.backoff
             child.backoff = min(child.backoff * 2, LONGEST_BACKOFF_SECONDS)
-            role = "web" if child.listens else "background"
             status = child.process.returncode
-            log.error("%s process %d ended with status %d; starting another", role, child.process.pid, status)
+            log.error("%s process %d ended with status %d; starting another", child.role, child.process.pid, status)
         if now >= child.restart_at:
             _close_pipe(child.process)
             try:

@@ -15,6 +15,7 @@ from hubgate.server.oauth.explain import store as error_store
 from hubgate.server.oauth.explain.model import RETAINED_FOR as ERRORS_RETAINED_FOR
 from hubgate.server.oauth.tokens import store as token_store
 from hubgate.server.oauth.tokens.model import CODE_RETENTION
+from hubgate.server.spaces.hosting import CHANNEL as SPACE_CHANNEL
 from hubgate.server.storage.database import Database
 from hubgate.server.throttle import store as throttle_store
 from hubgate.server.webhooks.tunnels import store as tunnel_store
@@ -38,6 +39,7 @@ class Sweep(Struct, frozen=True):
             await self.db.write_long(lambda tx: link_store.drop_expired(tx, now, BATCH)),
             await self.db.write_long(lambda tx: org_store.drop_expired_invitations(tx, now, BATCH)),
             await self.db.write_long(lambda tx: tunnel_store.drop_expired(tx, now, BATCH)),
+            await self.db.write_long(lambda tx: SPACE_CHANNEL.table.drop_expired(tx, now, BATCH)),
             *await self._drop_expired_app_rows(now),
         ]
         return BATCH in dropped

@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp
 
-from hubgate.server import logs, metrics
+from hubgate.server import logs
 from hubgate.server.app import build_app
 from hubgate.server.resources import Hub, open_hub
-from hubgate.server.webhooks.insight.gauges import DeliveryGauges
 from hubgate.server.worker.child import raise_file_limit, report_ready, run_and_exit, settings_from_parent, stop_event
+from hubgate.server.worker.gauges import set_gauges
 from hubgate.server.worker.servers import SERVERS
 
 
@@ -32,8 +32,7 @@ async def _serve(listen_fd: int, ready_fd: int, build: Callable[[Hub], ASGIApp])
     listener.setblocking(False)
     app = build(hub)
     # Otherwise the background process sets these metrics.
-    gauges = DeliveryGauges(hub.db, hub.clock, metrics.for_this_process(), hub.heartbeats)
-    reporting = [asyncio.create_task(gauges.run(stop))] if settings.deliver == "off" else []
+    reporting = [asyncio.create_task(set_gauges(hub, stop))] if settings.deliver == "off" else []
     # Modules and routes are permanent: garbage collection need not scan them while requests wait.
     gc.freeze()
     try:

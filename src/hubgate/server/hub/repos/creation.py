@@ -1,6 +1,6 @@
 """Creating a repo: a folder with the first commit, then one transaction with its rows and its event."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
@@ -58,8 +58,22 @@ class NameTaken(Conflict):
         self.path = f"/{new_repo.type.url_prefix}{owner.name}/{new_repo.name}"
 
 
+# Called in the transaction that creates a repo.
+OnCreated = Callable[[Tx, Repo], Awaitable[None]]
+
+
+async def _nothing_more(_: Tx, __: Repo) -> None:
+    pass
+
+
 async def create(
-    repos: Repos, user: User, owner: RepoOwner, new_repo: NewRepo, actor: Actor, files: FilesByPath | None = None
+    repos: Repos,
+    user: User,
+    owner: RepoOwner,
+    new_repo: NewRepo,
+    actor: Actor,
+    files: FilesByPath | None = None,
+    on_created: OnCreated = _nothing_more,
 ) -> Repo:
     check_repo_name(new_repo.name)
     if await store.named(repos.db, new_repo.type.value, owner.name, new_repo.name):
@@ -70,7 +84,7 @@ async def create(
     try:
         repo, large_files = await _write_folder(repos, user, owner, new_repo, files or {}, repo_id, now)
         failpoint.hit("repo-before-create")
-        return await repos.db.write(lambda tx: _insert(tx, repos, repo, new_repo, large_files, actor))
+        return await repos.db.write(lambda tx: _insert(tx, repos, repo, new_repo, large_files, actor, on_created))
     except BaseException:
         # If this check fails too, the folder stays until housekeeping finds that it has no row.
         if not await store.exists(repos.db, repo_id):
@@ -129,7 +143,13 @@ def _readme_with(fields: Mapping[str, str]) -> str:
 
 
 async def _insert(
-    tx: Tx, repos: Repos, repo: Repo, new_repo: NewRepo, large_files: Sequence[StoredFile], actor: Actor
+    tx: Tx,
+    repos: Repos,
+    repo: Repo,
+    new_repo: NewRepo,
+    large_files: Sequence[StoredFile],
+    actor: Actor,
+    on_created: OnCreated,
 ) -> Repo:
     owner = await lock_owner(tx, repo.owner)
     # The owner may have been renamed since the folder was created. If the event had the old name, no later event would
@@ -141,6 +161,9 @@ async def _insert(
     await store.move_ref(tx, repo.id, MAIN, None, repo.head_sha, commits=1)
     for file in large_files:
         await file.link(tx, repo.id, repo.created_at)
+    if new_repo.type is RepoType.SPACE:
+        await repos.on_space_content(tx, repo.id, repo.card, repo.created_at)
+    await on_created(tx, repo)
     await outbox.record(tx, Kind.REPO_CREATE, repo.snapshot, 1, {}, repos.base_url, repo.created_at)
     visibility = "private" if repo.private else "public"
     text = f"created the {visibility} {repo.label}"

@@ -21,7 +21,7 @@ from hubgate.server.hub.git.refnames import RefNames
 from hubgate.server.hub.guests.charges import Charge, assign_to_pull_request
 from hubgate.server.hub.repos import commit_counts, store
 from hubgate.server.hub.repos.card import card_at
-from hubgate.server.hub.repos.model import MAIN, REPO_GONE, Card, Repo, is_pull_request, pull_request_of
+from hubgate.server.hub.repos.model import MAIN, REPO_GONE, Card, Repo, RepoType, is_pull_request, pull_request_of
 from hubgate.server.hub.repos.new_commits import commits_added
 from hubgate.server.storage.database import Tx
 
@@ -127,6 +127,8 @@ async def move_refs_in(
     head = next((change for change in moved if change.ref == MAIN), None)
     if head is not None and card is not None:
         await store.set_head(tx, repo.id, head.new_sha, card)
+        if repo.repo_type is RepoType.SPACE:
+            await repos.on_space_content(tx, repo.id, card.data_json, now)
     after = await store.by_id(tx, repo.id) or repo
     payload = {"updatedRefs": moved}
     await outbox.record(tx, Kind.REPO_CONTENT, after.snapshot, seq, payload, repos.base_url, now, by_guest=by_guest)

@@ -15,7 +15,7 @@ from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import Snapshot
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.model import REPO_GONE, UNLINK_FIRST, Repo, RepoOwner, check_repo_name
+from hubgate.server.hub.repos.model import REPO_GONE, UNLINK_FIRST, Repo, RepoOwner, RepoType, check_repo_name
 from hubgate.server.hub.repos.redirects import update_redirects
 from hubgate.server.hub.repos.transactions import lock_owner, record_audit
 from hubgate.server.storage.database import Tx
@@ -56,6 +56,9 @@ async def move(
             # Each move leaves a redirect that the owner of the namespace would have to unlink (attack O76).
             await repos.limiter.require_in(tx, MOVES_OF_REPO, repo.id)
         await store.set_owner_and_name(tx, repo.id, owner, name)
+        if before.repo_type is RepoType.SPACE:
+            # Its app knows the name.
+            await repos.on_space_content(tx, repo.id, before.card, now)
         moved_to = _moved_to(owner.name, name, owner.id)
         await outbox.record(tx, Kind.REPO_MOVE, before.snapshot, seq, moved_to, repos.base_url, now)
         text, to = f"moved the {before.label} to {owner.name}/{name}", f"{owner.name}/{name}"

@@ -4,7 +4,30 @@ Columns are text, blob or 64-bit integer, so that values need no conversion betw
 microseconds since the epoch (`clock.py`). No value that could be used as a credential is stored in readable form.
 """
 
-from hubgate.server.storage.schema import accounts, audit, collections, gating, oauth, repos, service, tunnels, webhooks
+from hubgate.server.storage.schema import (
+    accounts,
+    audit,
+    collections,
+    gating,
+    oauth,
+    repos,
+    service,
+    spaces,
+    tunnels,
+    webhooks,
+)
 from hubgate.server.storage.schema.base import metadata
 
-__all__ = ["accounts", "audit", "collections", "gating", "metadata", "oauth", "repos", "service", "tunnels", "webhooks"]
+__all__ = [
+    "accounts",
+    "audit",
+    "collections",
+    "gating",
+    "metadata",
+    "oauth",
+    "repos",
+    "service",
+    "spaces",
+    "tunnels",
+    "webhooks",
+]

@@ -19,6 +19,7 @@ from hubgate.server.edge.routes import KIB, THE_HUB, Endpoint, PublicHandler, Ro
 from hubgate.server.errors import Conflict, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
+from hubgate.server.jobs.heartbeats import Heartbeats
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.operator_requests import decision
 from hubgate.server.web.account_paths import organization_named, user_named
@@ -26,7 +27,6 @@ from hubgate.server.web.pages.listing import ListQuery, return_address
 from hubgate.server.web.rendering import Pages
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.insight.overview import read_overview
-from hubgate.server.webhooks.shards.heartbeats import Heartbeats
 
 _OVERVIEW, _USERS = "/operator", "/operator/users"
 # Failing hosts that the overview lists.
@@ -50,7 +50,7 @@ def routes(pages: Pages, accounts: Accounts, oauth: OAuth, webhooks: Webhooks, h
         )
 
     return [
-        _route("GET", _OVERVIEW, overview, "Overview of the hub"),
+        operator_route("GET", _OVERVIEW, overview, "Overview of the hub"),
         *_user_routes(pages, accounts),
         *_organization_routes(pages, accounts),
         *_request_routes(pages, oauth),
@@ -97,11 +97,11 @@ def _user_routes(pages: Pages, accounts: Accounts) -> list[Route]:
 
     one = _USERS + "/{user}"
     return [
-        _route("GET", _USERS, show, "All users"),
-        _route("POST", one + "/verify", button(verify), "Mark a user's e-mail address as verified"),
-        _route("POST", one + "/disable", button(disable), "Disable an account"),
-        _route("POST", one + "/enable", button(enable), "Enable an account"),
-        _route("POST", one + "/reset", button(reset), "Mail a reset link"),
+        operator_route("GET", _USERS, show, "All users"),
+        operator_route("POST", one + "/verify", button(verify), "Mark a user's e-mail address as verified"),
+        operator_route("POST", one + "/disable", button(disable), "Disable an account"),
+        operator_route("POST", one + "/enable", button(enable), "Enable an account"),
+        operator_route("POST", one + "/reset", button(reset), "Mail a reset link"),
     ]
 
 
@@ -130,8 +130,8 @@ def _organization_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         return pages.redirect(return_address(request, _ORGANIZATIONS), f"Saved {organization.name}.")
 
     return [
-        _route("GET", _ORGANIZATIONS, show, "All organizations"),
-        _route("POST", _ORGANIZATIONS + "/{name}", save, "Set an organization's plan and billing"),
+        operator_route("GET", _ORGANIZATIONS, show, "All organizations"),
+        operator_route("POST", _ORGANIZATIONS + "/{name}", save, "Set an organization's plan and billing"),
     ]
 
 
@@ -159,12 +159,13 @@ def _request_routes(pages: Pages, oauth: OAuth) -> list[Route]:
         return decide
 
     return [
-        _route("GET", _REQUESTS, show, "Requests from app owners"),
-        _route("POST", _REQUESTS + "/{id}/grant", decision_handler(True), "Grant a request"),
-        _route("POST", _REQUESTS + "/{id}/refuse", decision_handler(False), "Refuse a request"),
+        operator_route("GET", _REQUESTS, show, "Requests from app owners"),
+        operator_route("POST", _REQUESTS + "/{id}/grant", decision_handler(True), "Grant a request"),
+        operator_route("POST", _REQUESTS + "/{id}/refuse", decision_handler(False), "Refuse a request"),
     ]
 
 
-def _route(method: str, path: str, handler: PublicHandler, summary: str) -> Route:
+def operator_route(method: str, path: str, handler: PublicHandler, summary: str) -> Route:
+    """A route that only operators may use."""
     endpoint = Endpoint(Action.OPERATOR_USE, THE_HUB, without_subject(handler))
     return Route(method, path, endpoint, Surface.PAGE, summary, body_cap=16 * KIB)

@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from hubgate.server.clock import Clock
+from hubgate.server.jobs.heartbeats import Heartbeats
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.webhooks.insight import store
 from hubgate.server.webhooks.management.store import oldest_waiting
 from hubgate.server.webhooks.shards import store as shards_store
-from hubgate.server.webhooks.shards.heartbeats import Heartbeats
 
 MAX_FAILING = 10_000
 _POLL_SECONDS = 0.25

@@ -9,6 +9,7 @@ from msgspec.structs import fields
 from hubgate import __version__
 from hubgate.server.clock import SECOND
 from hubgate.server.egress.client import request_head
+from hubgate.server.egress.hosted_links import HostedLink
 from hubgate.server.egress.target import Target, parse_target
 from hubgate.server.egress.tunnel_links import NO_LINKS, TunnelLink, TunnelLinks
 from hubgate.server.secret import ServerSecret
@@ -66,8 +67,8 @@ class Prepared(Struct, frozen=True):
     sign_old: signing.Sign | None
     old_until: int
     secret: str
-    # Set if the URL is a temporary link of this hub, which is not dialled.
-    link: TunnelLink | None = None
+    # Set if the URL is a temporary link or a Space of this hub, which is not dialled.
+    link: TunnelLink | HostedLink | None = None
 
 
 def prepare(
@@ -84,8 +85,7 @@ def prepare(
         webhook_id,
         settings.version,
         settings.url or "",
-        # One sleeping laptop must not take the places of others.
-        link.tunnel_id if link else target.host,
+        link.receiver if link else target.host,
         target,
         request_head("POST", target, headers),
         _suffix(webhook_id),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from hubgate.server import failpoint
 from hubgate.server.egress.connection import Connection, HttpResponse
+from hubgate.server.egress.hosted_links import HostedLink
 from hubgate.server.egress.resolve import NoFreeSlot, Unreachable
 from hubgate.server.egress.target import Target, parse_target
 from hubgate.server.egress.tunnel_links import TunnelLink
@@ -17,6 +18,7 @@ from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.webhook_queue import Item
 from hubgate.server.webhooks.requests.outcome import Try
 from hubgate.server.webhooks.requests.request import Outgoing, Prepared, outgoing
+from hubgate.server.webhooks.tunnels.forwarding import ReceiverDown
 
 log = logging.getLogger("hubgate.deliver")
 
@@ -68,7 +70,7 @@ class Sender:
             request.task = asyncio.create_task(self._end_without_response(request, is_public=False))
             return
         if prepared.link is not None:
-            request.task = asyncio.create_task(self._send_through_tunnel(request, prepared.link))
+            request.task = asyncio.create_task(self._send_to_link(request, prepared.link))
             return
         connection = self.webhooks.egress.start(
             prepared.target, request.outgoing.data, MAX_READ, lambda outcome: self._on_outcome(request, outcome)
@@ -121,20 +123,25 @@ class Sender:
         else:
             self._end(request, self._attempt(request, response))
 
-    async def _send_through_tunnel(self, request: Request, link: TunnelLink) -> None:
+    async def _send_to_link(self, request: Request, link: TunnelLink | HostedLink) -> None:
         seconds = self.webhooks.pace.deadline_seconds - (time.monotonic() - request.began)
         head, _, body = request.outgoing.data.partition(b"\r\n\r\n")
         lines = [line.partition(": ") for line in head.decode("latin-1").split("\r\n")[1:]]
         headers = [(name, value) for name, _, value in lines]
         try:
-            answer = await self.webhooks.tunnels.forward(link.tunnel_id, link.path, headers, body, seconds)
+            if isinstance(link, TunnelLink):
+                answer = await self.webhooks.tunnels.forward(link.tunnel_id, link.path, headers, body, seconds)
+            else:
+                deliver = self.webhooks.deliver_to_space
+                answer = await deliver(request.prepared.webhook_id, link, headers, body, seconds)
         except GatewayTimeout:
             # Not a private address: nothing to hide.
             await self._end_without_response(request, is_public=True)
-        except NotFound as error:
+        except (NotFound, ReceiverDown) as error:
             self._end(request, self._attempt(request, HttpResponse(error.status, [], error.message.encode())))
         except HubError:
-            # Too many requests wait, or the database does not respond: nothing was sent.
+            # Too many requests wait, a Space is starting, or the database does not respond: nothing was sent. This is
+            # not a failure of the receiver, and the delivery is sent again soon.
             self._end(request, None)
         else:
             retry_after = [("retry-after", answer.retry_after)] if answer.retry_after else []

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from hubgate.server.jobs.heartbeats import Heartbeats, lock, this_machine
 from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.signals import Signal
 from hubgate.server.webhooks.model import Pace
 from hubgate.server.webhooks.shards import store
-from hubgate.server.webhooks.shards.heartbeats import Heartbeats, lock, this_machine
 from hubgate.server.webhooks.shards.store import SHARDS
 
 log = logging.getLogger("hubgate.deliver")

@@ -1,7 +1,8 @@
-"""Live streams of a web process: wakes them when their webhooks have new deliveries, and lets them share reads.
+"""Live streams of a web process: wakes them when what they follow has new entries, and lets them share reads.
 
-One task looks up the latest numbers of all followed webhooks, after a signal of another process and once a second. A
-thousand streams of one webhook cost one look-up and one read for each event, and one check for each of their tokens.
+A stream follows a webhook, whose entries are its deliveries, or a log of a Space. One task looks up the latest numbers
+of everything that is followed, after a signal of another process and once a second. A thousand streams of one webhook
+cost one look-up and one read for each event, and one check for each of their tokens.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ import contextlib
 import contextvars
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -18,7 +19,6 @@ from msgspec import Struct
 from hubgate.server.errors import HubError, Unavailable
 from hubgate.server.storage.database import Database
 from hubgate.server.storage.signals import Signal
-from hubgate.server.webhooks.stream import store
 
 log = logging.getLogger("hubgate.streams")
 
@@ -30,7 +30,10 @@ SHORTEST_PAUSE_SECONDS = 0.02
 # W31 and O44).
 SHARED_SECONDS = 0.1
 T = TypeVar("T")
-TOO_MANY = "Too many live streams at once. Read pages of events instead, or try again later."
+TOO_MANY = "Too many live streams at once. Try again later."
+
+# Looks up the latest numbers by id. What no longer exists is left out.
+Latest = Callable[[Database, Collection[str]], Awaitable[Mapping[str, int]]]
 
 
 class Part(Struct, frozen=True):
@@ -44,11 +47,11 @@ class Part(Struct, frozen=True):
 class Stream:
     """A live stream of one client."""
 
-    webhook_id: str
+    followed_id: str
     user: str
-    # The latest known number of the webhook.
+    # The latest known number of what it follows.
     latest: int = 0
-    # The client has disconnected, the webhook was deleted, or the process stops.
+    # The client has disconnected, the webhook or Space was deleted, or the process stops.
     has_ended: bool = False
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -62,7 +65,7 @@ class Stream:
         self._wake.set()
 
     async def wait(self, cursor: int, seconds: float) -> None:
-        """Wait until there is a delivery after `cursor` or the stream has ended, but not longer than `seconds`."""
+        """Wait until there is an entry after `cursor` or the stream has ended, but not longer than `seconds`."""
         self._wake.clear()
         if self.latest <= cursor and not self.has_ended:
             with contextlib.suppress(TimeoutError):
@@ -73,6 +76,9 @@ class Stream:
 @dataclass(eq=False)
 class LiveStreams:
     db: Database
+    find_latest: Latest
+    # Those that may announce new entries.
+    signals: Collection[Signal]
     # Streams of this process, in all and for one user.
     limit: int
     limit_per_user: int
@@ -89,14 +95,14 @@ class LiveStreams:
     _looking: "asyncio.Task[None] | None" = None
 
     @contextlib.contextmanager
-    def follow(self, webhook_id: str, user: str) -> Iterator[Stream]:
+    def follow(self, followed_id: str, user: str) -> Iterator[Stream]:
         """Begin a stream; Unavailable if there are too many."""
         if self._is_stopping:
             raise Unavailable("The hub is restarting. Try again shortly.")
         if self.count >= self.limit or self._users[user] >= self.limit_per_user:
             raise Unavailable(TOO_MANY, retry_after=30)
-        stream = Stream(webhook_id, user)
-        self._streams.setdefault(webhook_id, set()).add(stream)
+        stream = Stream(followed_id, user)
+        self._streams.setdefault(followed_id, set()).add(stream)
         self._users[user] += 1
         if self._looking is None:
             self._looking = asyncio.create_task(self._look_regularly(), context=contextvars.Context())
@@ -107,10 +113,10 @@ class LiveStreams:
             self._remove(stream)
 
     def _remove(self, stream: Stream) -> None:
-        streams = self._streams[stream.webhook_id]
+        streams = self._streams[stream.followed_id]
         streams.discard(stream)
         if not streams:
-            del self._streams[stream.webhook_id]
+            del self._streams[stream.followed_id]
         self._users[stream.user] -= 1
         if not self._users[stream.user]:
             del self._users[stream.user]
@@ -150,7 +156,7 @@ class LiveStreams:
         """The result of a check that streams of one webhook with the same `key` share. It began after the latest event
         was known, so that nothing is sent of what happens after a permission is revoked.
         """
-        of_latest = (stream.webhook_id, stream.latest, key)
+        of_latest = (stream.followed_id, stream.latest, key)
         task = self._checks.get(of_latest)
         if task is None:
             task = self._checks[of_latest] = asyncio.create_task(check(), context=contextvars.Context())
@@ -171,7 +177,7 @@ class LiveStreams:
                     # The database is unavailable; streams notice that themselves.
                     pass
                 except Exception:
-                    log.exception("looking for new deliveries failed and will be retried")
+                    log.exception("looking for new entries of live streams failed and will be retried")
                 await asyncio.sleep(SHORTEST_PAUSE_SECONDS)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(POLL_SECONDS):
@@ -180,16 +186,15 @@ class LiveStreams:
             await listening.close()
 
     def _on_signal(self, signal: Signal) -> None:
-        # Replays and tests signal deliveries, the fan-out signals streams.
-        if signal in (Signal.STREAMS, Signal.DELIVERIES):
+        if signal in self.signals:
             self._hint.set()
 
     async def _look(self) -> None:
         followed = list(self._streams)
-        found = await store.latest(self.db, followed)
-        for webhook_id in followed:
-            for stream in self._streams.get(webhook_id, ()):
-                if webhook_id in found:
-                    stream.advance(found[webhook_id])
+        found = await self.find_latest(self.db, followed)
+        for followed_id in followed:
+            for stream in self._streams.get(followed_id, ()):
+                if followed_id in found:
+                    stream.advance(found[followed_id])
                 else:
                     stream.end()

@@ -13,10 +13,12 @@ from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.signals import Signal
 from hubgate.server.throttle.rate_limiter import Limit, Limiter
 from hubgate.server.webhooks.tunnels import store
-from hubgate.server.webhooks.tunnels.forwarding import NO_LINK, Forwarding
+from hubgate.server.webhooks.tunnels.channel import TUNNELS
+from hubgate.server.webhooks.tunnels.forwarding import Forwarding
 from hubgate.server.webhooks.tunnels.model import LIFETIME, MAX_PER_USER, Answer, Tunnel, TunnelLimits, new_tunnel_id
 from hubgate.server.webhooks.tunnels.sockets import Sockets
 
+NO_LINK = "This link does not exist, or it has expired."
 OPENED = Limit("tunnels", 60, 3600, "Too many temporary links. Try again in {duration}.")
 CONNECTED = Limit("tunnel connections", 120, 600, "This program connects too often. Try again in {duration}.")
 
@@ -41,7 +43,7 @@ class Tunnels:
             "tunnel requests", limits.posts, 60, "Too many requests to this link. Try again in {duration}."
         )
         process = secrets.token_hex(16)
-        self._forwarding = Forwarding(db, clock, secret, process, limits.waiting)
+        self._forwarding = Forwarding(db, clock, secret, process, TUNNELS, _lock_link, limits.waiting)
         self.sockets = Sockets(db, clock, secret, process, limits)
 
     async def close(self) -> None:
@@ -88,7 +90,7 @@ class Tunnels:
     async def forward(
         self, tunnel_id: str, path: str, headers: Iterable[tuple[str, str]], body: bytes, seconds: float
     ) -> Answer:
-        """Forward a request; `Forwarding.forward` says how it can fail."""
+        """Forward a request; NotFound without a link. `Forwarding.forward` says how else it can fail."""
         if not self._is_on:
             raise NotFound(NO_LINK)
         return await self._forwarding.forward(tunnel_id, path, headers, body, seconds)
@@ -105,6 +107,11 @@ class Tunnels:
     def _require_on(self) -> None:
         if not self._is_on:
             raise Forbidden("The operator of this hub has switched temporary links off.")
+
+
+async def _lock_link(tx: Tx, tunnel_id: str, now: int) -> None:
+    if not await store.lock(tx, tunnel_id, now):
+        raise NotFound(NO_LINK)
 
 
 def _counted_for(tunnel: Tunnel) -> str:

@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 
 from hubgate.server.clock import Clock
 from hubgate.server.errors import StorageUnavailable
-from hubgate.server.secret import CannotOpen, ServerSecret
+from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.signals import Signal
 from hubgate.server.webhooks.tunnels import store
-from hubgate.server.webhooks.tunnels.forwarding import answer_location, request_location
+from hubgate.server.webhooks.tunnels.channel import TUNNELS, Receiving
 from hubgate.server.webhooks.tunnels.model import Tunnel, TunnelLimits, answer_from
-from hubgate.server.webhooks.tunnels.signalled_loop import SignalledLoop, log
+from hubgate.server.webhooks.tunnels.signalled_loop import SignalledLoop
 
-TAKEN_AT_ONCE = 64
 # A connection remembers this many times the number of requests that may wait. Older ones have timed out.
 UNANSWERED_FACTOR = 4
 
@@ -70,10 +69,10 @@ class Socket:
 
 class Sockets:
     def __init__(self, db: Database, clock: Clock, secret: ServerSecret, process: str, limits: TunnelLimits) -> None:
-        self._db, self._clock, self._secret, self._process = db, clock, secret, process
-        self._limits = limits
+        self._db, self._clock, self._process, self._limits = db, clock, process, limits
+        self._receiving = Receiving(db, clock, secret, process, TUNNELS)
         self._sockets: dict[str, Socket] = {}
-        self._loop = SignalledLoop(db, Signal.TUNNEL_REQUESTS, self._step)
+        self._loop = SignalledLoop(db, TUNNELS.new, self._step)
 
     async def close(self) -> None:
         await self._loop.close()
@@ -144,8 +143,7 @@ class Sockets:
             if not socket.take_unanswered(request_id):
                 # Otherwise a program could write to the database as often as it sends.
                 continue
-            sealed = self._secret.seal(message, answer_location(request_id))
-            await self._db.write(lambda tx: _put_answer(tx, socket.tunnel.id, request_id, sealed))  # noqa: B023
+            await self._receiving.answer(socket.tunnel.id, request_id, message)
         return 0
 
     async def _step(self) -> bool:
@@ -161,24 +159,11 @@ class Sockets:
                 socket.close(SILENT)
             elif tunnel_id not in current:
                 socket.close(GONE if await store.find(self._db, tunnel_id, now) is None else REPLACED)
-        while found := await store.unsent(self._db, self._process, TAKEN_AT_ONCE):
-            await self._send(found, now)
+        while taken := await self._receiving.take():
+            for request in taken:
+                if found := self._sockets.get(request.receiver_id):
+                    found.put(request.id, request.message)
         return True
-
-    async def _send(self, request_ids: list[str], now: int) -> None:
-        for row in await self._db.write(lambda tx: store.take(tx, request_ids, self._process, now)):
-            socket = self._sockets.get(row["tunnel_id"])
-            if socket is None:
-                continue
-            try:
-                socket.put(row["id"], self._secret.open(row["request"], request_location(row["id"])))
-            except CannotOpen:
-                log.exception("request %s cannot be forwarded: processes have different secret keys", row["id"])
-
-
-async def _put_answer(tx: Tx, tunnel_id: str, request_id: str, sealed: bytes) -> None:
-    if await store.put_answer(tx, tunnel_id, request_id, sealed):
-        tx.signal(Signal.TUNNEL_ANSWERS)
 
 
 async def _send(socket: Socket, send: Callable[[bytes], Awaitable[None]], stall_seconds: float) -> int:

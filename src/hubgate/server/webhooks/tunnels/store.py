@@ -1,12 +1,11 @@
-"""Statements on tunnels and the requests that are forwarded through them."""
-
-from collections.abc import Sequence
+"""Statements on tunnels."""
 
 from msgspec.structs import asdict
 
-from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import RowStatement, columns_of, insert_row
+from hubgate.server.storage.database import Database, Tx
+from hubgate.server.storage.sqltext import insert_row
 from hubgate.server.webhooks.tunnels.model import Tunnel
+from hubgate.server.webhooks.tunnels.requests_store import TUNNEL_REQUESTS
 
 _COLUMNS = "id, user_id, opened_by, created_at, expires_at"
 _ADD = insert_row(f"INSERT INTO tunnels ({_COLUMNS})")
@@ -60,73 +59,9 @@ async def attached(db: Database, process: str, now: int) -> set[str]:
     return {row["id"] for row in await db.few(sql, {"process": process, "now": now})}
 
 
-async def count_requests(tx: Tx, tunnel_id: str) -> int:
-    row = await tx.one("SELECT count(*) AS n FROM tunnel_requests WHERE tunnel_id = :id", {"id": tunnel_id})
-    return int(row["n"]) if row else 0
-
-
-_ADD_REQUEST = insert_row("INSERT INTO tunnel_requests (id, tunnel_id, waiting_process, request, expires_at)")
-
-
-async def add_request(tx: Tx, request_id: str, tunnel_id: str, process: str, sealed: bytes, expires_at: int) -> None:
-    values = {"id": request_id, "tunnel_id": tunnel_id, "waiting_process": process}
-    await tx.exec(_ADD_REQUEST, {**values, "request": sealed, "expires_at": expires_at})
-
-
-_UNSENT = """
-    SELECT r.id FROM tunnels t JOIN tunnel_requests r ON r.tunnel_id = t.id
-    WHERE t.process = :process AND r.sent_at IS NULL ORDER BY r.id LIMIT :limit
-"""
-
-
-async def unsent(db: Database, process: str, limit: int) -> list[str]:
-    """Requests that this process has to send, the oldest first."""
-    return [row["id"] for row in await db.few(_UNSENT, {"process": process, "limit": limit})]
-
-
-_TAKE = RowStatement(
-    """
-    UPDATE tunnel_requests SET sent_at = :now /*pg FROM batch */
-    WHERE tunnel_requests.id = :id AND sent_at IS NULL
-      AND EXISTS (SELECT 1 FROM tunnels t WHERE t.id = tunnel_requests.tunnel_id AND t.process = :process)
-    RETURNING tunnel_requests.id, tunnel_id, request
-    """,
-    columns_of(text="id"),
-)
-
-
-async def take(tx: Tx, request_ids: Sequence[str], process: str, now: int) -> Sequence[Row]:
-    """Mark requests as sent, which only one process can do for each: rows with id, tunnel_id and request."""
-    return await tx.each(_TAKE, [{"id": request_id} for request_id in request_ids], {"process": process, "now": now})
-
-
-async def put_answer(tx: Tx, tunnel_id: str, request_id: str, sealed: bytes) -> bool:
-    sql = """
-    UPDATE tunnel_requests SET answer = :answer
-    WHERE id = :id AND tunnel_id = :tunnel_id AND sent_at IS NOT NULL AND answer IS NULL
-    """
-    return await tx.exec(sql, {"id": request_id, "tunnel_id": tunnel_id, "answer": sealed}) == 1
-
-
-async def has_answers(db: Database, process: str) -> bool:
-    sql = "SELECT 1 FROM tunnel_requests WHERE waiting_process = :process AND answer IS NOT NULL LIMIT 1"
-    return await db.one(sql, {"process": process}) is not None
-
-
-async def take_answers(tx: Tx, process: str) -> Sequence[Row]:
-    """Delete the answered requests of this process: rows with id and answer."""
-    sql = """
-    DELETE FROM tunnel_requests WHERE waiting_process = :process AND answer IS NOT NULL RETURNING id, answer
-    """
-    return await tx.all(sql, {"process": process})
-
-
-async def remove_request(tx: Tx, request_id: str) -> None:
-    await tx.exec("DELETE FROM tunnel_requests WHERE id = :id", {"id": request_id})
-
-
 async def drop_expired(tx: Tx, now: int, limit: int) -> int:
-    sql = "DELETE FROM {0} WHERE id IN (SELECT id FROM {0} WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit)"
-    values = {"now": now, "limit": limit}
-    requests = await tx.exec(sql.format("tunnel_requests"), values)
-    return max(requests, await tx.exec(sql.format("tunnels"), values))
+    sql = """
+    DELETE FROM tunnels WHERE id IN (SELECT id FROM tunnels WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit)
+    """
+    requests = await TUNNEL_REQUESTS.drop_expired(tx, now, limit)
+    return max(requests, await tx.exec(sql, {"now": now, "limit": limit}))

@@ -17,10 +17,13 @@ from hubgate.server.hub.git import trees
 from hubgate.server.hub.git.threads import in_read_thread
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import lookup, settings
-from hubgate.server.hub.repos.model import Repo
+from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.hub.repos.settings import SettingsChanges
+from hubgate.server.spaces import management
+from hubgate.server.spaces.context import Spaces
 from hubgate.server.web.api.repos import queries, wire
 from hubgate.server.web.api.repos.wire import Visibility, requested_privacy
+from hubgate.server.web.api.spaces.wire import info_fields
 from hubgate.server.web.repo_routes import (
     PULL_REQUEST_ONLY,
     api_routes,
@@ -52,7 +55,7 @@ class SavedRepoSettings(msgspec.Struct, rename="camel"):
     discussions_disabled: bool
 
 
-def info_routes(repos: Repos) -> list[Route]:
+def info_routes(repos: Repos, spaces: Spaces) -> list[Route]:
     async def at_head(request: HubRequest, repo: Repo) -> JsonResponse:
         return await answer(request, repo, repo.head_sha, {})
 
@@ -64,6 +67,8 @@ def info_routes(repos: Repos) -> list[Route]:
         fields = request.query_fields()
         expand = queries.all_values(fields, "expand")
         info = wire.describe(repo) | {"sha": sha}
+        if repo.repo_type is RepoType.SPACE:
+            info |= info_fields(repo, await management.state(spaces, repo), repos.base_url)
         if PULL_REQUEST_ONLY in headers:
             info["pullRequestOnly"] = True
         if sha is not None and (not expand or "siblings" in expand):

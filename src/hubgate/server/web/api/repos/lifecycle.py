@@ -18,8 +18,14 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.paths import check_path
 from hubgate.server.hub.repos import creation, deletion, lookup, transfer
 from hubgate.server.hub.repos.model import Repo, RepoOwner, RepoType
+from hubgate.server.spaces import environment, management
+from hubgate.server.spaces.context import Spaces
+from hubgate.server.spaces.environment import Kind
+from hubgate.server.spaces.model import HARDWARE, MAX_KEYS, check_sleep_seconds
+from hubgate.server.storage.database import Tx
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.repos.wire import Visibility, requested_privacy
+from hubgate.server.web.api.spaces.settings import PutSetting
 from hubgate.server.web.repo_targets import RepoMove, move_target, namespace_owner
 
 T = TypeVar("T")
@@ -35,7 +41,7 @@ class NewFile(msgspec.Struct):
 
 
 class CreateRepo(msgspec.Struct, rename="camel"):
-    """A new repo. Fields about running a space (hardware, secrets, …) are accepted and ignored."""
+    """A new repo. The last fields are those of a Space."""
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
     organization: str | None = None
@@ -45,6 +51,10 @@ class CreateRepo(msgspec.Struct, rename="camel"):
     license: Annotated[str, msgspec.Meta(max_length=100, pattern=r"^[\w.+-]*$")] | None = None
     files: Annotated[list[NewFile], msgspec.Meta(max_length=MAX_FILES)] | None = None
     sdk: Annotated[str, msgspec.Meta(max_length=40, pattern=r"^[\w.-]*$")] | None = None
+    hardware: str | None = None
+    sleep_time_seconds: int | None = None
+    secrets: Annotated[list[PutSetting], msgspec.Meta(max_length=MAX_KEYS)] | None = None
+    variables: Annotated[list[PutSetting], msgspec.Meta(max_length=MAX_KEYS)] | None = None
 
 
 class RepoCreated(msgspec.Struct):
@@ -84,7 +94,7 @@ class _Deletion(NamedTuple):
     requested_name: str
 
 
-def routes(repos: Repos) -> list[Route]:
+def routes(repos: Repos, spaces: Spaces) -> list[Route]:
     async def repo_to_create(request: HubRequest) -> Target[_Creation]:
         body = await read_signed_in(request, CreateRepo)
         namespace, name = _namespace_and_name(caller_of(request), body.organization, body.name)
@@ -103,10 +113,9 @@ def routes(repos: Repos) -> list[Route]:
         )
         if new_repo.type is RepoType.SPACE and not new_repo.sdk:
             raise BadRequest("A space must have an sdk, such as docker, gradio or static.")
+        files, on_created = _files(body.files or []), _space_settings(spaces, body)
         try:
-            repo = await creation.create(
-                repos, caller.user, new.owner, new_repo, actor_of(request), _files(body.files or [])
-            )
+            repo = await creation.create(repos, caller.user, new.owner, new_repo, actor_of(request), files, on_created)
         except creation.NameTaken as taken:
             # Clients that accept an existing repo read its address from here.
             answer = {"error": taken.message, "url": repos.base_url + taken.path}
@@ -194,6 +203,25 @@ def _split(repo: str) -> tuple[str, str]:
     if not slash or not namespace or not name:
         raise Unprocessable(f"Write the repo as namespace/name, not {repo[:120]!r}.")
     return namespace, name
+
+
+def _space_settings(spaces: Spaces, body: CreateRepo) -> creation.OnCreated:
+    """Parse the settings of a new Space; the result stores them."""
+    settings = [
+        *(each.of_kind(Kind.SECRET) for each in body.secrets or ()),
+        *(each.of_kind(Kind.VARIABLE) for each in body.variables or ()),
+    ]
+    sleep_seconds = None
+    if spaces.is_on:
+        # Elsewhere nothing runs, on any hardware.
+        management.check_hardware(body.hardware or HARDWARE)
+        sleep_seconds = None if body.sleep_time_seconds is None else check_sleep_seconds(body.sleep_time_seconds)
+
+    async def store_settings(tx: Tx, repo: Repo) -> None:
+        if repo.repo_type is RepoType.SPACE:
+            await environment.put_first(tx, spaces, repo, settings, sleep_seconds)
+
+    return store_settings
 
 
 def _files(files: list[NewFile]) -> dict[str, bytes]:

@@ -83,8 +83,8 @@ Visibility = Literal["public", "private", "protected"]
 
 def requested_privacy(kind: RepoType, private: bool | None, visibility: Visibility | None) -> bool | None:
     """Return the requested privacy, from `visibility` or, in older clients, `private`; None if neither is sent. A
-    protected space hides its files but not its running app. This hub does not run apps, so a protected space is
-    private.
+    protected space hides its files but not its running app. Here it is private: its app gets deliveries, and requests
+    of users who may see it.
     """
     if visibility == "protected" and kind is not RepoType.SPACE:
         raise Unprocessable(f"Only a space can be protected, not a {kind.value}.")

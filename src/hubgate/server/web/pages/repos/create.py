@@ -33,7 +33,13 @@ LICENSES = (
     ("cc0-1.0", "CC0 1.0"),
     ("other", "Other"),
 )
-SDKS = (("static", "Static files"), ("gradio", "Gradio"), ("streamlit", "Streamlit"), ("docker", "Docker"))
+SDKS = (
+    ("static", "Static files"),
+    ("python", "Python"),
+    ("gradio", "Gradio"),
+    ("streamlit", "Streamlit"),
+    ("docker", "Docker"),
+)
 
 
 class RepoForm(Struct, frozen=True):

@@ -93,8 +93,10 @@ class RepoPageContext(Struct, frozen=True):
         status: int | None = None,
         **values: Any,
     ) -> Response:
-        """Render a page. `tab` is "card", "files", "discussions" or "settings"."""
+        """Render a page. `tab` is "card", "files", "app", "discussions" or "settings"."""
         tabs = [("card", "Card", repo.path), ("files", "Files", address(repo, "tree", "main"))]
+        if repo.repo_type is RepoType.SPACE:
+            tabs.append(("app", "App", f"{repo.path}/app"))
         if not repo.discussions_disabled or tab == "discussions":
             tabs.append(("discussions", "Discussions", f"{repo.path}/discussions"))
         if self.may(request, repo, Action.REPO_CONFIGURE):

@@ -2,15 +2,20 @@
 
 from hubgate.server.edge.routes import Route
 from hubgate.server.hub.context import Repos
+from hubgate.server.spaces.context import Spaces
 from hubgate.server.web.pages.repos import access, card, commits, create, files, lists, settings
 from hubgate.server.web.pages.repos.discussions import comment_forms, conversation, forms
 from hubgate.server.web.pages.repos.discussions import lists as discussion_lists
 from hubgate.server.web.pages.repos.page_context import RepoPageContext
+from hubgate.server.web.pages.spaces import app as space_app
+from hubgate.server.web.pages.spaces import settings as space_settings
+from hubgate.server.web.pages.spaces.page_context import SpacePageContext
 from hubgate.server.web.rendering import Pages
 
 
-def routes(pages: Pages, repos: Repos) -> list[Route]:
+def routes(pages: Pages, repos: Repos, spaces: Spaces) -> list[Route]:
     base = RepoPageContext(pages, repos)
+    space_context = SpacePageContext(base, spaces)
     return [
         *lists.routes(base),
         *create.routes(base),
@@ -23,4 +28,6 @@ def routes(pages: Pages, repos: Repos) -> list[Route]:
         *comment_forms.routes(base),
         *settings.routes(base),
         *access.routes(base),
+        *space_app.routes(space_context),
+        *space_settings.routes(space_context),
     ]

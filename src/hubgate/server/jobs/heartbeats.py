@@ -1,4 +1,4 @@
-"""Tells which of the processes that send have died. A process that was killed leaves its row in the database.
+"""Tells which processes of a kind have died. A process that was killed leaves its row in the database.
 
 Each process has a lock file, so that others on its machine see at once that it has died. For processes of other
 machines, a heartbeat that does not change is measured on the monotonic clock of the observer.
@@ -21,21 +21,21 @@ class Heartbeats:
     # The last heartbeat, and when it was first seen.
     _seen: dict[str, tuple[int, float]] = field(default_factory=dict)
 
-    def dead(self, senders: Mapping[str, tuple[int, str]]) -> set[str]:
+    def dead(self, processes: Mapping[str, tuple[int, str]]) -> set[str]:
         """The ids of processes that have died, of those with these heartbeats and machines."""
         now = time.monotonic()
         before, self._seen = self._seen, {}
         found = set()
-        for sender_id, (heartbeat, machine) in senders.items():
-            seen, since = before.get(sender_id, (None, now))
+        for process_id, (heartbeat, machine) in processes.items():
+            seen, since = before.get(process_id, (None, now))
             since = since if seen == heartbeat else now
-            self._seen[sender_id] = heartbeat, since
-            if now - since >= self.dead_after_seconds or self._is_unlocked(sender_id, machine):
-                found.add(sender_id)
+            self._seen[process_id] = heartbeat, since
+            if now - since >= self.dead_after_seconds or self._is_unlocked(process_id, machine):
+                found.add(process_id)
         return found
 
-    def _is_unlocked(self, sender_id: str, machine: str) -> bool:
-        return self.folder is not None and machine == this_machine() and _is_unlocked(self.folder / sender_id)
+    def _is_unlocked(self, process_id: str, machine: str) -> bool:
+        return self.folder is not None and machine == this_machine() and is_unlocked(self.folder / process_id)
 
 
 def this_machine() -> str:
@@ -46,13 +46,13 @@ def this_machine() -> str:
 
 def lock(path: Path) -> int:
     """Lock the file of a process as long as the returned descriptor is open."""
-    path.parent.mkdir(mode=0o700, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     return descriptor
 
 
-def _is_unlocked(path: Path) -> bool:
+def is_unlocked(path: Path) -> bool:
     """Whether the process that locked the file has died. The system unlocks the files of a dead process."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)

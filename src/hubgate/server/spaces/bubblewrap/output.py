@@ -1,0 +1,67 @@
+"""Reads the output of a sandbox, at a limited rate: an app that prints a gigabyte waits, and not the hub."""
+
+import asyncio
+import contextlib
+import re
+import time
+
+from hubgate.server.spaces.runner import Log
+
+LONGEST_LINE = 4096
+BYTES_PER_SECOND = 64 * 1024
+BURST_BYTES = 512 * 1024
+# Storing a line costs about as much as storing so many bytes.
+LINE_BYTES = 128
+CHUNK = 16 * 1024
+
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class OutputReader:
+    def __init__(self, reader: asyncio.StreamReader, log: Log) -> None:
+        self._reader, self._log = reader, log
+        self._rest = b""
+        self._budget = float(BURST_BYTES)
+        self._at = time.monotonic()
+        self._is_slowed = False
+        self._is_ended = asyncio.Event()
+
+    def finish(self) -> None:
+        """Read what is left at full speed: it is no more than buffers hold."""
+        self._is_ended.set()
+
+    async def run(self) -> None:
+        """Read until the output ends, which is when everything in the sandbox has ended."""
+        while data := await self._reader.read(CHUNK):
+            self._add(data)
+            await self._slow_down(len(data) + LINE_BYTES * data.count(b"\n"))
+        if self._rest:
+            self._write(self._rest)
+
+    def _add(self, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._write(line)
+        while len(self._rest) > LONGEST_LINE:
+            self._write(self._rest[:LONGEST_LINE])
+            self._rest = self._rest[LONGEST_LINE:]
+
+    def _write(self, line: bytes) -> None:
+        text = _COLOURS.sub("", line[:LONGEST_LINE].decode("utf-8", "replace").rstrip("\r"))
+        # Characters that databases reject or terminals act on.
+        self._log(
+            "".join(character if character.isprintable() or character == "\t" else "\ufffd" for character in text)
+        )
+
+    async def _slow_down(self, count: int) -> None:
+        now = time.monotonic()
+        self._budget = min(BURST_BYTES, self._budget + (now - self._at) * BYTES_PER_SECOND) - count
+        self._at = now
+        if self._budget >= 0:
+            return
+        if not self._is_slowed:
+            self._is_slowed = True
+            self._log(f"hubgate: output is slowed down to {BYTES_PER_SECOND // 1024} KiB per second")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(-self._budget / BYTES_PER_SECOND):
+                await self._is_ended.wait()

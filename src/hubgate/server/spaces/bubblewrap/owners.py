@@ -1,0 +1,51 @@
+"""Which running process owns which sandboxes, so that another can end those of a process that has died.
+
+Each process locks a file, in which the folders of its control groups are written. The system unlocks it when the
+process dies, however it dies.
+"""
+
+import json
+import os
+import secrets
+from pathlib import Path
+
+from hubgate.server.jobs.heartbeats import is_unlocked, lock
+from hubgate.server.spaces.bubblewrap.cgroups import Group
+
+
+class Owner:
+    def __init__(self, folder: Path, group: Group) -> None:
+        self.id = secrets.token_hex(6)
+        self._path = folder / self.id
+        self._descriptor = lock(self._path)
+        folders = {controller: str(path) for controller, path in group.folders.items()}
+        os.write(self._descriptor, json.dumps([group.version, folders]).encode())
+
+    def close(self) -> None:
+        self._path.unlink(missing_ok=True)
+        os.close(self._descriptor)
+
+
+async def end_of_dead_owners(folder: Path) -> None:
+    """End the sandboxes of processes that have died."""
+    for path in _files(folder):
+        if is_unlocked(path):
+            for group in _groups_of(path):
+                await group.end()
+                group.parent.remove_if_empty()
+            path.unlink(missing_ok=True)
+
+
+def _files(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.exists() else []
+
+
+def _groups_of(path: Path) -> list[Group]:
+    try:
+        version, folders = json.loads(path.read_text())
+    except ValueError:
+        # It died before it wrote, and so before it started anything.
+        return []
+    group = Group(version, {controller: Path(folder) for controller, folder in folders.items()})
+    entries = [entry for parent in group.paths for entry in _files(parent)]
+    return [group.child(name) for name in {each.name for each in entries if each.name.startswith(f"{path.name}.")}]

@@ -1,0 +1,182 @@
+"""Installs requirements: in a sandbox with the limits of the Space, into a folder that its apps mount read-only.
+
+Packages run code while they are installed, so pip writes to a file system of limited size inside the sandbox. The
+sandbox sends the result as an archive, which a second sandbox unpacks in the hub's folder: the hub itself reads neither
+the packages nor the archive. A Space does not use what another has installed, because that may depend on its code.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import socket
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any
+
+from hubgate.server.spaces.bubblewrap.command import Bind, Folder
+from hubgate.server.spaces.bubblewrap.environment import INSTALLED, PROXY, WORK, forwarding, sandbox_environment
+from hubgate.server.spaces.bubblewrap.pythons import Python, find_pythons
+from hubgate.server.spaces.bubblewrap.sandbox import Contents
+from hubgate.server.spaces.bubblewrap.sandboxes import Sandboxes
+from hubgate.server.spaces.runner import MIB, App, BuildFailed, Environment, Log
+
+UNPACK_SECONDS = 300.0
+# The app that runs uses one of them, and the one that replaces it another.
+RETAINED = 3
+# Settings of the operator's pip that say where packages are found.
+_PIP_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_CERT")
+_PIP_CONFIGURATION = Path("/etc/pip.conf")
+_PACKAGES, _TEMPORARY = f"{INSTALLED}/packages", f"{INSTALLED}/temporary"
+_REQUIREMENTS = f"{WORK}/requirements.txt"
+_SMALL_BYTES = 16 * MIB
+
+
+class Requirements:
+    def __init__(self, sandboxes: Sandboxes) -> None:
+        self._sandboxes = sandboxes
+
+    def folder(self, space: str) -> Path:
+        return self._sandboxes.folder / "installed" / hashlib.sha256(space.encode()).hexdigest()[:32]
+
+    async def install(self, app: App, log: Log) -> Environment:
+        """The folder for these requirements; installed now if there is none."""
+        python = find_pythons()[app.python]
+        key = hashlib.sha256(json.dumps([app.python, app.requirements, app.index]).encode()).hexdigest()[:32]
+        target = self.folder(app.space) / key
+        if target.exists():
+            log("hubgate: the requirements are already installed")
+            target.touch()
+            return Environment(key)
+        self._sandboxes.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=self._sandboxes.folder) as archive:
+            try:
+                async with asyncio.timeout(app.limits.build_seconds):
+                    await self._run_pip(app, python, archive, log)
+            except TimeoutError:
+                raise BuildFailed(
+                    f"The requirements were not installed within {app.limits.build_seconds:.0f} s."
+                ) from None
+            archive.seek(0)
+            await self._unpack(app, archive, target, log)
+        await asyncio.to_thread(self._delete_unused, app.space)
+        return Environment(key)
+
+    async def delete(self, space: str) -> None:
+        await asyncio.to_thread(shutil.rmtree, self.folder(space), ignore_errors=True)
+
+    async def _run_pip(self, app: App, python: Python, archive: IO[bytes], log: Log) -> None:
+        if python.pip is None:
+            raise BuildFailed(f"Python {python.version} of this hub has no pip. Choose another python_version.")
+        limits = app.limits
+        spec = {
+            "mode": "build",
+            "command": [str(python.executable), *python.pip, *_pip_arguments(app)],
+            "environment": {**_pip_environment(app), **sandbox_environment(app, python), "TMPDIR": _TEMPORARY},
+            "folder": WORK,
+            "full": INSTALLED,
+            "pack": _PACKAGES,
+            "folders": [_PACKAGES, _TEMPORARY],
+            "files": {_REQUIREMENTS: app.requirements},
+            **forwarding(),
+        }
+        control, inner = socket.socketpair()
+        reader, writer = os.pipe()
+        folders = [Folder(INSTALLED, limits.disk), Folder(WORK, _SMALL_BYTES)]
+        binds = [Bind(app.build_proxy, PROXY), *_pip_configuration(app)]
+        contents = Contents(python, folders, binds, spec, [inner.fileno(), writer])
+        try:
+            # Installed files are stored in memory until they are unpacked.
+            sandbox = await self._sandboxes.open(
+                app.space,
+                replace(limits, memory=limits.memory + limits.disk),
+                self._sandboxes.next_name(),
+                contents,
+                log,
+            )
+        except BaseException:
+            control.close()
+            os.close(reader)
+            raise
+        finally:
+            inner.close()
+            os.close(writer)
+        # Headers and padding of an archive are at most as large as its files of one block.
+        copying = asyncio.create_task(asyncio.to_thread(_copy, reader, archive, 2 * limits.disk + _SMALL_BYTES))
+        try:
+            ended = await sandbox.wait()
+        finally:
+            await sandbox.kill()
+            is_whole = await copying
+            control.close()
+        if ended.status:
+            raise BuildFailed(f"The requirements could not be installed. {ended.reason}")
+        if not is_whole:
+            raise BuildFailed(f"The installed requirements are larger than {limits.disk // MIB:,} MiB.")
+
+    async def _unpack(self, app: App, archive: IO[bytes], target: Path, log: Log) -> None:
+        python = next(iter(find_pythons().values()))
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        unfinished = Path(tempfile.mkdtemp(dir=target.parent, prefix="unfinished-"))
+        try:
+            user = self._sandboxes.user(app.space)
+            if user is not None:
+                os.chown(unfinished, user, user)
+            contents = Contents(
+                python,
+                [],
+                [Bind(unfinished, INSTALLED, is_writable=True)],
+                {"mode": "unpack", "folder": INSTALLED},
+                [archive.fileno()],
+            )
+            name = self._sandboxes.next_name()
+            sandbox = await self._sandboxes.open(app.space, app.limits, name, contents, log)
+            try:
+                async with asyncio.timeout(UNPACK_SECONDS):
+                    ended = await sandbox.wait()
+            finally:
+                await sandbox.kill()
+            if ended.status:
+                raise BuildFailed(f"The installed requirements could not be stored. {ended.reason}")
+            with contextlib.suppress(FileExistsError):
+                await asyncio.to_thread(unfinished.rename, target)
+        finally:
+            await asyncio.to_thread(shutil.rmtree, unfinished, ignore_errors=True)
+
+    def _delete_unused(self, space: str) -> None:
+        """Delete what was not used recently, and what an earlier process left unfinished."""
+        entries = sorted(self.folder(space).iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+        finished = [path for path in entries if not path.name.startswith("unfinished-")]
+        for path in {*finished[RETAINED:], *(path for path in entries if path not in finished)}:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _pip_arguments(app: App) -> list[str]:
+    index = ["--index-url", app.index] if app.index else []
+    options = ["--no-input", "--no-cache-dir", "--disable-pip-version-check", "--no-warn-script-location"]
+    return ["install", *options, "--progress-bar", "off", *index, "--target", _PACKAGES, "--requirement", _REQUIREMENTS]
+
+
+def _pip_configuration(app: App) -> list[Bind]:
+    return [Bind(path, str(path)) for path in (Path("/etc/pip.conf"),) if not app.index and path.exists()]
+
+
+def _pip_environment(app: App) -> dict[str, Any]:
+    if app.index:
+        return {"PIP_CONFIG_FILE": os.devnull}
+    return {name: os.environ[name] for name in _PIP_VARIABLES if name in os.environ}
+
+
+def _copy(reader: int, archive: IO[bytes], limit: int) -> bool:
+    """Copy until the end. False if there is more than `limit`; the sandbox then cannot write any more."""
+    with os.fdopen(reader, "rb", buffering=0) as source:
+        while data := source.read(1 << 20):
+            limit -= len(data)
+            if limit < 0:
+                return False
+            archive.write(data)
+    archive.flush()
+    return True

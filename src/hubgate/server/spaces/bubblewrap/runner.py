@@ -1,0 +1,98 @@
+"""The runner `bubblewrap`."""
+
+import asyncio
+import os
+import socket
+from pathlib import Path
+
+from hubgate.server.spaces.bubblewrap import checks
+from hubgate.server.spaces.bubblewrap.command import Bind, Folder
+from hubgate.server.spaces.bubblewrap.environment import INSTALLED, PROXY, WORK, app_environment, forwarding
+from hubgate.server.spaces.bubblewrap.owners import end_of_dead_owners
+from hubgate.server.spaces.bubblewrap.pythons import find_pythons
+from hubgate.server.spaces.bubblewrap.requirements import Requirements
+from hubgate.server.spaces.bubblewrap.running import RunningApp
+from hubgate.server.spaces.bubblewrap.sandbox import Contents
+from hubgate.server.spaces.bubblewrap.sandboxes import Sandboxes
+from hubgate.server.spaces.runner import App, Environment, Limits, Log
+
+
+class BubblewrapRunner:
+    """`folder` is private to the hub. `total` limits all Spaces of this machine together."""
+
+    def __init__(self, folder: Path, total: Limits | None = None) -> None:
+        self._folder = folder
+        self._sandboxes = Sandboxes(folder, total)
+        self._requirements = Requirements(self._sandboxes)
+        self._running: set[RunningApp] = set()
+
+    def problems(self) -> list[str]:
+        return checks.problems()
+
+    def pythons(self) -> list[str]:
+        return [version for version, python in find_pythons().items() if python.pip is not None]
+
+    async def sweep(self) -> None:
+        await end_of_dead_owners(self._folder / "owners")
+
+    async def build(self, app: App, log: Log) -> Environment:
+        return await self._requirements.install(app, log) if app.requirements.strip() else Environment("")
+
+    async def start(self, app: App, environment: Environment, log: Log) -> RunningApp:
+        python = find_pythons()[app.python]
+        binds = [Bind(app.proxy, PROXY)]
+        if environment.id:
+            binds.append(Bind(self._requirements.folder(app.space) / environment.id, INSTALLED))
+        spec = {
+            "mode": "run",
+            "command": [str(python.executable), "-u", f"./{app.app_file}"],
+            "environment": app_environment(app, python),
+            "folder": WORK,
+            "full": WORK,
+            **forwarding(),
+        }
+        name = self._sandboxes.next_name()
+        path = self._folder / "sockets" / name
+        control, inner = socket.socketpair()
+        listener = _listen(path)
+        source = os.open(app.source, os.O_RDONLY | os.O_CLOEXEC)
+        # Files in it count towards the limit of memory, which must be reached later.
+        work = Folder(WORK, min(app.limits.disk, app.limits.memory // 2))
+        contents = Contents(python, [work], binds, spec, [inner.fileno(), listener.fileno(), source])
+        try:
+            sandbox = await self._sandboxes.open(app.space, app.limits, name, contents, log)
+        except BaseException:
+            control.close()
+            path.unlink(missing_ok=True)
+            raise
+        finally:
+            inner.close()
+            listener.close()
+            os.close(source)
+        running = RunningApp(sandbox, control, path)
+        self._running.add(running)
+        running.on_end(lambda: self._running.discard(running))
+        return running
+
+    async def forget(self, space: str) -> None:
+        await self._requirements.delete(space)
+
+    async def close(self) -> None:
+        await asyncio.gather(*(running.stop(0) for running in self._running))
+        self._sandboxes.close()
+
+
+def _listen(path: Path) -> socket.socket:
+    """A listening socket, which is passed into the sandbox. By descriptor: the path may be longer than names can be."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        listener.bind(f"/proc/self/fd/{folder}/{path.name}")
+        listener.listen(128)
+    except BaseException:
+        listener.close()
+        raise
+    finally:
+        os.close(folder)
+    return listener

@@ -1,0 +1,46 @@
+"""Forwards a request to an app, and reads its answer within limits."""
+
+import asyncio
+
+from hubgate.server.egress.client import request_head
+from hubgate.server.egress.connection import Connection
+from hubgate.server.egress.resolve import Unreachable
+from hubgate.server.egress.target import Target
+from hubgate.server.spaces.model import ANSWER_SECONDS
+from hubgate.server.spaces.runner import Running
+from hubgate.server.webhooks.tunnels.model import MAX_ANSWER, AnswerHead, RequestHead, pack, unpack
+
+# The answer must be readable as it is.
+_CODING = "accept-encoding"
+_TOO_LONG = "The app's answer is longer than {limit:,} bytes."
+_NO_ANSWER = "The app did not answer: {cause}."
+
+
+async def forward(app: Running, host: str, request_id: str, message: bytes) -> bytes:
+    """The message with the app's answer, or with 502 if there is none."""
+    head, body = unpack(message, RequestHead)
+    target = Target("http", host, 80, head.path, None)
+    try:
+        start = request_head("POST", target, {name: value for name, value in head.headers if name.lower() != _CODING})
+    except ValueError:
+        return _failure(request_id, 400, "A header cannot be forwarded.")
+    request = start + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            connection = await app.connect(Connection)
+            answer = await connection.exchange(request, MAX_ANSWER)
+    except (OSError, Unreachable, TimeoutError) as error:
+        cause = error.cause if isinstance(error, Unreachable) else "it has ended, or takes too long"
+        return _failure(request_id, 502, _NO_ANSWER.format(cause=cause))
+    if answer.truncated:
+        return _failure(request_id, 502, _TOO_LONG.format(limit=MAX_ANSWER))
+    return pack(AnswerHead(request_id, answer.status, answer.header("retry-after")), answer.body)
+
+
+def not_running(request_id: str) -> bytes:
+    return _failure(request_id, 503, "The app does not run now. Try again.")
+
+
+def _failure(request_id: str, status: int, message: str) -> bytes:
+    text = message.replace("\\", "").replace('"', "'")
+    return pack(AnswerHead(request_id, status), f'{{"error": "{text}"}}'.encode())

@@ -1,0 +1,140 @@
+"""Builds and starts one version of a Space, and keeps its proxies."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from hubgate.server.hub.git.program import GitFailed
+from hubgate.server.hub.repos import store as repo_store
+from hubgate.server.secret import CannotOpen
+from hubgate.server.spaces import environment
+from hubgate.server.spaces.host.configuration import (
+    Configuration,
+    Rejected,
+    environment_for,
+    read_configuration,
+    write_archive,
+)
+from hubgate.server.spaces.host.context import HostContext
+from hubgate.server.spaces.host.log_writer import LogWriter
+from hubgate.server.spaces.logs_store import BUILD, RUN
+from hubgate.server.spaces.model import Space, Stage
+from hubgate.server.spaces.proxy import Proxy
+from hubgate.server.spaces.runner import App, BuildFailed, NotListening, Running
+
+# Called with whether the version is being built; otherwise its app is starting.
+Report = Callable[[bool], Awaitable[None]]
+
+
+class Crashed(Exception):
+    """The app ended before it listened. The message is for the Space's owner."""
+
+
+class Startup:
+    def __init__(self, context: HostContext, repo_id: str, logs: LogWriter) -> None:
+        self._context, self._repo_id, self._logs = context, repo_id, logs
+        self._proxies: list[Proxy] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        # The row may be older than the last attempt.
+        self._last_version = 0
+
+    @property
+    def _folder(self) -> Path:
+        return self._context.folder / "hosted" / self._repo_id
+
+    async def start(self, row: Space, report: Report) -> tuple[Running, str]:
+        """The app, which listens, and its commit. Rejected, or Crashed, with the reason if that fails."""
+        context, runner = self._context, self._context.runner
+        last, self._last_version = max(row.tried_version, self._last_version), row.version
+        is_new = row.version > last
+        repo = await repo_store.by_id(context.spaces.db, row.repo_id)
+        if repo is None:
+            raise Rejected(Stage.STOPPED, "The Space was deleted.")
+        await report(True)
+        if is_new:
+            await self._logs.clear(BUILD)
+        build_log, run_log = self._logs.to(BUILD), self._logs.to(RUN)
+        folder = context.folders.of(repo.id)
+        try:
+            configuration = await read_configuration(repo, folder, runner.pythons())
+            app = await self._app(
+                row, configuration, environment_for(repo, context.spaces.base_url, await self._opened())
+            )
+            await write_archive(folder, configuration.sha, app.source)
+            if row.factory_version > last:
+                await runner.forget(row.repo_id)
+            build_log(f"hubgate: building {configuration.sha[:7]} for Python {configuration.python}")
+            built = await runner.build(app, build_log)
+            build_log("hubgate: built")
+        except (BuildFailed, GitFailed) as error:
+            build_log(f"hubgate: {error}")
+            message = str(error) if isinstance(error, BuildFailed) else "The files of the Space could not be read."
+            raise Rejected(Stage.BUILD_ERROR, message) from error
+        await report(False)
+        if is_new:
+            await self._logs.clear(RUN)
+        running = await runner.start(app, built, run_log)
+        try:
+            await running.until_listening(context.pace.start)
+        except BaseException as error:
+            await running.stop(0)
+            if not isinstance(error, NotListening):
+                raise
+            raise Crashed(str(error)) if error.has_ended else Rejected(Stage.RUNTIME_ERROR, str(error)) from None
+        finally:
+            app.source.unlink(missing_ok=True)
+        return running, configuration.sha
+
+    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for proxy in self._proxies:
+            await proxy.close()
+        self._proxies.clear()
+        for name in ("proxy.sock", "build.sock"):
+            (self._folder / name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self._folder.rmdir()
+
+    async def _opened(self) -> dict[str, str]:
+        try:
+            return await environment.opened(self._context.spaces, self._repo_id)
+        except CannotOpen:
+            message = "A secret of the Space cannot be decrypted. Set it again."
+            raise Rejected(Stage.CONFIG_ERROR, message) from None
+
+    async def _app(self, row: Space, configuration: Configuration, variables: dict[str, str]) -> App:
+        context = self._context
+        await self._listen()
+        return App(
+            space=row.repo_id,
+            source=self._folder / f"{row.version}.tar",
+            app_file=configuration.app_file,
+            requirements=configuration.requirements,
+            python=configuration.python,
+            environment=variables,
+            limits=context.limits,
+            build_proxy=self._folder / "build.sock",
+            proxy=self._folder / "proxy.sock",
+            hub_host=context.hub_address[0],
+            index=context.index,
+        )
+
+    async def _listen(self) -> None:
+        """Start the proxies, at the first version of the Space that this process starts."""
+        if self._proxies:
+            return
+        context = self._context
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        direct = frozenset({context.hub_address})
+        for name, allowed in (("proxy.sock", direct), ("build.sock", direct | context.index_addresses)):
+            (self._folder / name).unlink(missing_ok=True)
+            proxy = Proxy(context.egress, frozenset(allowed))
+            await proxy.listen(self._folder / name)
+            self._proxies.append(proxy)

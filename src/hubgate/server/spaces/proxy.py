@@ -1,0 +1,184 @@
+"""The proxy for outgoing requests of apps: HTTP CONNECT, and plain HTTP with a whole URL.
+
+It listens on a socket file, which the runner shows to one sandbox. Where an app may connect is decided by `egress`, as
+for every address that users supply. Only the addresses in `direct` are dialled without this check: the hub's own
+address, and while requirements are installed, the operator's package index.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hubgate.server.egress.client import Egress
+from hubgate.server.egress.resolve import Unreachable
+from hubgate.server.egress.target import AddressNotAllowed, Target, parse_target
+
+log = logging.getLogger("hubgate.spaces")
+
+# Of one Space. The first process in its sandbox forwards no more either.
+MAX_CONNECTIONS = 64
+MAX_HEAD_BYTES = 16 * 1024
+HEAD_SECONDS = 20.0
+IDLE_SECONDS = 600.0
+CHUNK = 64 * 1024
+
+_REQUEST = re.compile(rb"([A-Z]{3,16}) ([\x21-\x7e]+) HTTP/1\.[01]\Z")
+_HEADER = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*\Z")
+# Set by the proxy, or meant for it.
+_REPLACED = (b"connection", b"host", b"keep-alive", b"proxy-authorization", b"proxy-connection", b"upgrade")
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class Refused(Exception):
+    """The request is not forwarded. `status` and the message are the answer."""
+
+    def __init__(self, status: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Request:
+    target: Target
+    # The bytes to send first; None for CONNECT, whose bytes follow as they are.
+    head: bytes | None
+
+
+@dataclass(eq=False)
+class Proxy:
+    """The proxy of one Space."""
+
+    egress: Egress
+    direct: frozenset[tuple[str, int]]
+    _server: asyncio.Server | None = None
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def listen(self, path: Path) -> None:
+        """Listen on a socket file in a private folder: the Space's user may use the file, and nobody else finds it."""
+        folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            # The path may be longer than names of sockets can be.
+            name = f"/proc/self/fd/{folder}/{path.name}"
+            self._server = await asyncio.start_unix_server(self._serve, name, limit=MAX_HEAD_BYTES)
+            os.chmod(name, 0o666)  # noqa: PTH101, S103
+        finally:
+            os.close(folder)
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is None or len(self._tasks) >= MAX_CONNECTIONS:
+            writer.close()
+            return
+        self._tasks.add(task)
+        try:
+            # Cancelled by `close`: asyncio would log it as an error of the connection.
+            with contextlib.suppress(OSError, asyncio.CancelledError):
+                await self._forward(reader, writer)
+        finally:
+            self._tasks.discard(task)
+            writer.transport.abort()
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(HEAD_SECONDS):
+                request = parse_request(await _read_head(reader))
+            to_reader, to_writer = await self._connect(request.target)
+        except (Refused, TimeoutError) as error:
+            refused = error if isinstance(error, Refused) else Refused("408 Request Timeout", "No request in time.")
+            await _answer(writer, refused)
+            return
+        try:
+            if request.head is None:
+                writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+            else:
+                to_writer.write(request.head)
+            await _relay((reader, writer), (to_reader, to_writer))
+        finally:
+            to_writer.transport.abort()
+
+    async def _connect(self, target: Target) -> Streams:
+        try:
+            if (target.host, target.port) in self.direct:
+                return await asyncio.open_connection(target.host, target.port)
+            return await self.egress.connect(target)
+        except (Unreachable, OSError) as error:
+            log.info("a Space could not connect to %s:%s: %s", target.host, target.port, error)
+            # Blocked and unreachable addresses look the same (attack W18).
+            raise Refused("502 Bad Gateway", "No answer from the address, or Spaces may not connect to it.") from None
+
+
+def parse_request(head: bytes) -> Request:
+    first, *headers = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
+    match = _REQUEST.match(first)
+    if match is None or not all(map(_HEADER.match, headers)):
+        raise Refused("400 Bad Request", "This is not a request to a proxy.")
+    method, address = match[1], match[2].decode("ascii")
+    try:
+        if method == b"CONNECT":
+            # The bytes that follow are opaque, so the scheme makes no difference.
+            return Request(parse_target(f"https://{address}/"), None)
+        if not address.lower().startswith("http://"):
+            raise Refused("400 Bad Request", "Use CONNECT, or a whole URL that begins with http://.")
+        target = parse_target(address)
+    except AddressNotAllowed as error:
+        raise Refused("403 Forbidden", error.message) from None
+    passed = [line for line in headers if line.partition(b":")[0].lower() not in _REPLACED]
+    # One request for each connection: the next one may have another address.
+    own = [f"Host: {target.host_header}".encode(), b"Connection: close"]
+    line = b"%s %s HTTP/1.1" % (method, target.path_and_query.encode("ascii"))
+    return Request(target, b"\r\n".join([line, *own, *passed]) + b"\r\n\r\n")
+
+
+async def _read_head(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.readuntil(b"\r\n\r\n")
+    except asyncio.LimitOverrunError:
+        raise Refused("431 Request Header Fields Too Large", "The headers are too long.") from None
+    except asyncio.IncompleteReadError:
+        raise Refused("400 Bad Request", "The request is incomplete.") from None
+
+
+async def _answer(writer: asyncio.StreamWriter, refused: Refused) -> None:
+    body = f"hubgate: {refused}\n".encode()
+    head = f"HTTP/1.1 {refused.status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}\r\n"
+    writer.write(head.encode() + b"Connection: close\r\n\r\n" + body)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(HEAD_SECONDS):
+            await writer.drain()
+            writer.close()
+            await writer.wait_closed()
+
+
+async def _relay(one: Streams, other: Streams) -> None:
+    """Copy in both directions until both have ended, or nothing was sent for a while."""
+    idle = asyncio.timeout(IDLE_SECONDS)
+
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(CHUNK):
+            idle.reschedule(asyncio.get_running_loop().time() + IDLE_SECONDS)
+            writer.write(data)
+            await writer.drain()
+        if writer.can_write_eof():
+            writer.write_eof()
+
+    tasks = [asyncio.create_task(copy(one[0], other[1])), asyncio.create_task(copy(other[0], one[1]))]
+    try:
+        with contextlib.suppress(TimeoutError):
+            async with idle:
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,1 @@
+"""Spaces that run, as existing clients call them: `/api/spaces/{namespace}/{repo}/runtime`, settings and logs."""

@@ -1,0 +1,1 @@
+"""Pages about the app of a Space."""

@@ -1,0 +1,76 @@
+"""The process that runs Spaces. `hubgate serve` starts one, if HUBGATE_SPACES_RUNNER names a runner."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+
+from hubgate.server import logs
+from hubgate.server.errors import StartupError
+from hubgate.server.resources import Hub, open_hub
+from hubgate.server.settings import Settings
+from hubgate.server.spaces.bubblewrap.runner import BubblewrapRunner
+from hubgate.server.spaces.context import add_older_spaces
+from hubgate.server.spaces.host.context import HostContext, Pace
+from hubgate.server.spaces.host.process import SpacesProcess
+from hubgate.server.spaces.runner import Limits, Runner
+from hubgate.server.worker.child import raise_file_limit, report_ready, run_and_exit, settings_from_parent, stop_event
+
+
+def runner_for(settings: Settings) -> Runner:
+    return BubblewrapRunner(settings.data_dir / "spaces")
+
+
+def require_runner(settings: Settings) -> None:
+    """StartupError if this machine cannot run Spaces as the settings say."""
+    problems = runner_for(settings).problems() if settings.runs_spaces else []
+    if problems:
+        reasons = " ".join(problems)
+        raise StartupError(f"HUBGATE_SPACES_RUNNER={settings.spaces_runner} cannot be used here. {reasons}")
+
+
+def host_context(hub: Hub, pace: Pace) -> HostContext:
+    settings = hub.settings
+    return HostContext(
+        spaces=hub.spaces,
+        runner=runner_for(settings),
+        limits=Limits(
+            cpu=settings.spaces_cpu / 100,
+            memory=settings.spaces_memory,
+            processes=settings.spaces_processes,
+            disk=settings.spaces_disk,
+        ),
+        folders=hub.repos.folders,
+        egress=hub.egress,
+        outbox=hub.outbox,
+        folder=settings.data_dir / "spaces",
+        index=settings.spaces_index,
+        max_running=settings.spaces_running,
+        max_per_owner=settings.spaces_per_owner,
+        pace=pace,
+    )
+
+
+async def run(settings: Settings, stop: asyncio.Event, on_ready: Callable[[], None]) -> None:
+    raise_file_limit()
+    hub = await open_hub(settings)
+    try:
+        await add_older_spaces(hub.spaces)
+        on_ready()
+        await SpacesProcess(host_context(hub, Pace())).run(stop)
+    finally:
+        await hub.close()
+
+
+def main() -> None:
+    # Not uvloop: the parent of a sandbox is the thread that starts it, which must live as long as this process.
+    run_and_exit(_as_child(int(sys.argv[1])), asyncio.run)
+
+
+async def _as_child(ready_fd: int) -> None:
+    settings = settings_from_parent()
+    logs.configure()
+    await run(settings, stop_event(), lambda: report_ready(ready_fd))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""The life of a Space that runs: pushed, served, replaced, asleep, awake, crashed."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from msgspec.structs import replace
+from tests.bed.engines import Engine
+from tests.bed.people import api, create_token, create_user
+from tests.bed.processes import until
+from tests.bed.running_hub import RunningHub
+from tests.bed.spaces import find_space, run_spaces_hub
+from tests.spaces.life import NAME, PACE, SPACE, add_space, app, log_lines, post, push, running_spaces, until_stage
+
+from hubgate.server.clock import SECOND
+
+
+@pytest.fixture
+def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    with run_spaces_hub(engine, tmp_path) as started:
+        yield started
+
+
+@pytest.fixture
+def ada(hub: RunningHub) -> Iterator[httpx.Client]:
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as client:
+        yield client
+
+
+def test_push_replaces_an_app_without_a_refused_request(hub: RunningHub, ada: httpx.Client) -> None:
+    assert ada.post(f"{SPACE}/secrets", json={"key": "TOKEN", "value": "s3"}).status_code == 404
+    space = add_space(ada, {"app.py": app(1)})
+    ada.post(f"{SPACE}/secrets", json={"key": "TOKEN", "value": "s3"}).raise_for_status()
+    ada.post(f"{SPACE}/variables", json={"key": "COLOR", "value": "blue"}).raise_for_status()
+    with running_spaces(hub), hub.client() as anyone:
+        until_stage(ada, "RUNNING")
+        answer = post(anyone).json()
+        assert (answer["version"], answer["path"], answer["received"]) == (1, "/webhooks/x?a=b", "hello")
+        assert answer["environment"] == {
+            "COLOR": "blue",
+            "TOKEN": "s3",
+            "SPACE_ID": NAME,
+            "SPACE_HOST": f"{hub.url}/hosted/{NAME}".removeprefix("http://"),
+            "HF_ENDPOINT": hub.url,
+        }
+        statuses: list[int] = []
+        is_replaced = threading.Event()
+
+        def keep_asking() -> None:
+            with hub.client() as client:
+                while not is_replaced.is_set():
+                    found = post(client)
+                    statuses.append(found.status_code)
+                    if found.json().get("version") == 2:
+                        is_replaced.set()
+
+        asking = threading.Thread(target=keep_asking)
+        asking.start()
+        sha = push(ada, {"app.py": app(2)})
+        assert is_replaced.wait(60)
+        asking.join()
+        assert set(statuses) == {200}
+        assert until_stage(ada, "RUNNING")["sha"] == sha
+        until(lambda: "got /webhooks/x?a=b" in log_lines(hub, space, "run"))
+        assert "hubgate: built" in log_lines(hub, space, "build")
+        until(lambda: (find_space(hub, space).used_memory or 0) > 0)
+
+        # A version that cannot run leaves the one before it in place.
+        push(ada, {"app.py": "raise SystemExit(3)"})
+        until(lambda: "still serves" in find_space(hub, space).message)
+        assert until_stage(ada, "RUNNING")["sha"] == sha
+        assert post(anyone).json()["version"] == 2
+
+        ada.post(f"{SPACE}/pause").raise_for_status()
+        until(lambda: find_space(hub, space).process is None)
+        assert post(anyone).status_code == 503
+    assert find_space(hub, space).stage == "PAUSED"
+
+
+def test_app_sleeps_and_the_next_request_wakes_it(hub: RunningHub, ada: httpx.Client) -> None:
+    space = add_space(ada, {"app.py": app()})
+    ada.post(f"{SPACE}/sleeptime", json={"seconds": 3600}).raise_for_status()
+    with running_spaces(hub), hub.client() as anyone:
+        until_stage(ada, "RUNNING")
+        hub.clock.advance(3000 * SECOND)
+        assert post(anyone).status_code == 200
+        hub.clock.advance(3000 * SECOND)
+    # Idle time survives a restart of the process.
+    with running_spaces(hub), hub.client() as anyone:
+        until_stage(ada, "RUNNING")
+        hub.clock.advance(601 * SECOND)
+        until_stage(ada, "SLEEPING")
+        until(lambda: find_space(hub, space).process is None)
+        assert post(anyone).json()["version"] == 1
+        until_stage(ada, "RUNNING")
+
+
+def test_app_that_crashes_is_started_again_five_times(hub: RunningHub, ada: httpx.Client) -> None:
+    space = add_space(ada, {"app.py": app()})
+    with running_spaces(hub), hub.client() as anyone:
+        until_stage(ada, "RUNNING")
+        for crash in range(1, 6):
+            assert post(anyone, "crash").status_code == 502
+            until(lambda: find_space(hub, space).failures == crash)
+            if crash < 5:
+                # Waits until the app serves again.
+                assert post(anyone).status_code == 200
+        until_stage(ada, "RUNTIME_ERROR")
+        assert find_space(hub, space).message == "It ended with exit status 9."
+        assert post(anyone).status_code == 503
+        mails = list((hub.settings.data_dir / "mail").iterdir())
+        assert any(f"Space {NAME} has stopped" in mail.read_text() for mail in mails)
+        ada.post(f"{SPACE}/restart").raise_for_status()
+        until_stage(ada, "RUNNING")
+
+
+@pytest.mark.one_engine
+@pytest.mark.parametrize(
+    ("files", "card", "stage", "message"),
+    [
+        ({}, "", "NO_APP_FILE", "There is no file app.py."),
+        (
+            {"app.py": ""},
+            "app_file: ../x.py\n",
+            "CONFIG_ERROR",
+            "app_file in the card: A path cannot contain . or ..: '../x.py'.",
+        ),
+        ({"app.py": ""}, "python_version: 2.7\n", "CONFIG_ERROR", "python_version 2.7 is not installed on this hub."),
+        ({"app.py": "import time; time.sleep(600)"}, "", "RUNTIME_ERROR", "The app did not listen on the port in PORT"),
+    ],
+    ids=["no file", "path", "python", "never listens"],
+)
+def test_space_that_cannot_run_says_why(
+    hub: RunningHub, ada: httpx.Client, files: dict[str, str], card: str, stage: str, message: str
+) -> None:
+    space = add_space(ada, files, f"---\nsdk: python\n{card}---\n")
+    with running_spaces(hub, replace(PACE, start=2)):
+        until_stage(ada, stage)
+        assert find_space(hub, space).message.startswith(message)
+        until(lambda: find_space(hub, space).process is None)
+
+
+def test_deleted_space_stops(hub: RunningHub, ada: httpx.Client) -> None:
+    add_space(ada, {"app.py": app()})
+    with running_spaces(hub):
+        until_stage(ada, "RUNNING")
+        sockets = hub.settings.data_dir / "spaces" / "sockets"
+        assert len(list(sockets.iterdir())) == 1
+        deleted = ada.request("DELETE", "/api/repos/delete", json={"type": "space", "name": NAME})
+        assert deleted.status_code == 200
+        until(lambda: not any(sockets.iterdir()))

@@ -1,0 +1,90 @@
+"""Several processes that run Spaces, and the limits on how many run."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.bed.engines import Engine
+from tests.bed.people import api, create_token, create_user
+from tests.bed.processes import hubgate, until
+from tests.bed.running_hub import RunningHub
+from tests.bed.spaces import find_space, run_spaces_hub
+from tests.spaces.life import SPACE, add_space, app, post, running_spaces, until_stage
+
+from hubgate.server.clock import SECOND
+from hubgate.server.resources import Hub
+from hubgate.server.spaces.host import leases_store
+from hubgate.server.storage.database import Tx
+
+
+@pytest.fixture
+def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    with run_spaces_hub(engine, tmp_path, spaces_per_owner="1") as started:
+        yield started
+
+
+@pytest.fixture
+def ada(hub: RunningHub) -> Iterator[httpx.Client]:
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as client:
+        yield client
+
+
+def test_space_beyond_the_limit_waits_and_says_so(hub: RunningHub, ada: httpx.Client) -> None:
+    add_space(ada, {"app.py": app(1)})
+    with running_spaces(hub), hub.client() as anyone:
+        until_stage(ada, "RUNNING")
+        other = add_space(ada, {"app.py": app(2)}, name="ada/other")
+        hub.clock.advance(6 * SECOND)
+        until(lambda: "1 of one owner" in find_space(hub, other).message)
+        ada.post(f"{SPACE}/pause").raise_for_status()
+        until_stage(ada, "RUNNING", name="ada/other")
+        assert find_space(hub, other).message == ""
+        assert post(anyone, name="ada/other").json()["version"] == 2
+
+
+def test_process_that_was_taken_over_starts_again(hub: RunningHub, ada: httpx.Client) -> None:
+    """Another process has ended its leases, as after a pause of the machine: its app stops, and is started again."""
+    space = add_space(ada, {"app.py": app()})
+    with running_spaces(hub), hub.client() as anyone:
+        until_stage(ada, "RUNNING")
+        before = find_space(hub, space).process
+        assert before is not None
+
+        async def take_over(opened: Hub) -> None:
+            async def unit(tx: Tx) -> None:
+                assert await leases_store.end_process(tx, before)
+
+            await opened.db.write(unit)
+
+        hub.call(take_over)
+        until(lambda: find_space(hub, space).process not in (None, before))
+        assert post(anyone).status_code == 200
+        sockets = hub.settings.data_dir / "spaces" / "sockets"
+        until(lambda: len(list(sockets.iterdir())) == 1)
+
+
+def test_two_processes_share_the_spaces(hub: RunningHub, ada: httpx.Client) -> None:
+    """Each Space runs in one of them, and requests reach it there. The one that stays takes over what the other ran."""
+    add_space(ada, {"app.py": app(1)})
+    bob = create_user(hub, "bob")
+    with running_spaces(hub, max_running=1), hub.client() as anyone, api(hub, create_token(hub, bob)) as other:
+        until_stage(ada, "RUNNING")
+        with running_spaces(hub, max_running=1):
+            add_space(other, {"app.py": app(2)}, name="bob/listener")
+            until_stage(other, "RUNNING", name="bob/listener")
+            answers = [post(anyone, name=name).json()["version"] for name in ("ada/listener", "bob/listener")]
+            assert answers == [1, 2]
+        ada.post(f"{SPACE}/pause").raise_for_status()
+        assert post(anyone, name="bob/listener").json()["version"] == 2
+
+
+@pytest.mark.one_engine
+def test_hub_does_not_start_with_a_runner_that_cannot_run(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    for name in ("git", "python3"):
+        (tmp_path / "bin" / name).symlink_to(f"/usr/bin/{name}")
+    done = hubgate("serve", "--port", "0", cwd=tmp_path, HUBGATE_SPACES_RUNNER="bubblewrap", PATH=str(tmp_path / "bin"))
+    assert done.returncode == 1
+    assert "HUBGATE_SPACES_RUNNER=bubblewrap cannot be used here. The program bwrap is missing." in done.stderr
+    assert "apt-get install bubblewrap" in done.stderr

@@ -1,0 +1,113 @@
+"""Installing requirements, from a package index on this machine."""
+
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from tests.spaces.bed import Bed, spaces_bed
+
+from hubgate.server.spaces.runner import MIB, BuildFailed
+
+METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+
+
+@contextmanager
+def package_index(folder: Path) -> Iterator[tuple[str, int]]:
+    """A package index in a folder: its URL and port."""
+    handler = partial(_Quiet, directory=folder)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/simple", server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def add_wheel(index: Path, name: str, files: dict[str, str]) -> None:
+    folder = index / "simple" / name
+    folder.mkdir(parents=True)
+    wheel = folder / f"{name}-1.0-py3-none-any.whl"
+    contents = {
+        **files,
+        f"{name}-1.0.dist-info/METADATA": METADATA.format(name=name),
+        f"{name}-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{path},,\n" for path in [*contents, f"{name}-1.0.dist-info/RECORD"])
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, text in {**contents, f"{name}-1.0.dist-info/RECORD": record}.items():
+            archive.writestr(path, text)
+    (folder / "index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>')
+
+
+async def test_requirements_are_installed_once_and_mounted_read_only(tmp_path: Path) -> None:
+    add_wheel(tmp_path / "index", "greeting", {"greeting.py": "text = 'hello'\n"})
+    with package_index(tmp_path / "index") as (url, port):
+        async with spaces_bed(tmp_path, direct=frozenset({("127.0.0.1", port)})) as bed:
+            code = """
+                import greeting
+                print(greeting.text, greeting.__file__, flush=True)
+                open("/env/greeting.py", "w")
+            """
+            app = replace(bed.with_code(code), requirements="greeting==1.0\n", index=url, hub_host="127.0.0.1")
+            built = await bed.runner.build(app, bed.lines.append)
+            assert any("Successfully installed greeting-1.0" in line for line in bed.lines)
+            running = await bed.runner.start(app, built, bed.lines.append)
+            assert (await running.wait()).status == 1
+            assert "hello /env/greeting.py" in bed.lines
+            assert bed.lines[-1] == "OSError: [Errno 30] Read-only file system: '/env/greeting.py'"
+
+            bed.lines.clear()
+            assert await bed.runner.build(app, bed.lines.append) == built
+            assert bed.lines == ["hubgate: the requirements are already installed"]
+            await bed.runner.forget(app.space)
+            assert not any((tmp_path / "spaces" / "installed").iterdir())
+
+
+async def test_requirement_that_does_not_exist_fails_the_build(tmp_path: Path) -> None:
+    (tmp_path / "index" / "simple").mkdir(parents=True)
+    with package_index(tmp_path / "index") as (url, port):
+        async with spaces_bed(tmp_path, direct=frozenset({("127.0.0.1", port)})) as bed:
+            await fails(bed, "nothing-like-this", url, "It ended with exit status 1")
+            assert any("No matching distribution found for nothing-like-this" in line for line in bed.lines)
+            assert not any((tmp_path / "spaces" / "installed").glob("*/*"))
+
+
+async def test_requirements_larger_than_the_disk_fail_the_build(tmp_path: Path) -> None:
+    add_wheel(tmp_path / "index", "large", {"large.py": "x", "data": "0" * (40 * MIB)})
+    with package_index(tmp_path / "index") as (url, port):
+        async with spaces_bed(tmp_path, direct=frozenset({("127.0.0.1", port)})) as bed:
+            await fails(bed, "large", url, "It ended with exit status")
+            assert any("No space left on device" in line for line in bed.lines)
+
+
+async def test_index_elsewhere_on_this_machine_is_refused(tmp_path: Path) -> None:
+    add_wheel(tmp_path / "index", "greeting", {"greeting.py": ""})
+    with package_index(tmp_path / "index") as (url, _):
+        async with spaces_bed(tmp_path) as bed:
+            await fails(bed, f"--index-url {url}\n--retries 0\ngreeting", "", "It ended with exit status 1")
+
+
+async def test_build_that_does_not_end_is_ended(tmp_path: Path) -> None:
+    async with spaces_bed(tmp_path) as bed:
+        limits = replace(bed.app.limits, build_seconds=0.5)
+        app = replace(bed.with_code(""), requirements="x", limits=limits, index="http://127.0.0.1:9/simple")
+        with pytest.raises(BuildFailed, match="not installed within"):
+            await bed.runner.build(app, bed.lines.append)
+
+
+async def fails(bed: Bed, requirements: str, index: str, reason: str) -> None:
+    app = replace(bed.with_code(""), requirements=requirements, index=index, hub_host="127.0.0.1")
+    with pytest.raises(BuildFailed, match=reason):
+        await bed.runner.build(app, bed.lines.append)
