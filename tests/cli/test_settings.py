@@ -53,6 +53,8 @@ def test_client_variables_are_accepted() -> None:
         ("HUBGATE_TUNNEL_HOST", "https://tunnels.example.org", "expected a host name"),
         ("HUBGATE_TUNNEL_HOST", "10.0.0.1", "expected a host name"),
         ("HUBGATE_METRICS_LISTEN", "9000", "expected host:port"),
+        ("HUBGATE_SPACES_INDEX", "pypi.example", "expected an address such as http://host"),
+        ("HUBGATE_SPACES_INDEX", "https://me:x@pypi.example/simple", "must not contain a user or password"),
     ],
 )
 def test_a_bad_value_stops_the_start_and_is_named(variable: str, value: str, says: str) -> None:

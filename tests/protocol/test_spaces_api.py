@@ -80,6 +80,14 @@ def test_push_restart_and_pause_decide_what_runs(spaces_hub: RunningHub, ada: ht
     assert (refused.status_code, "sdk: python" in refused.json()["error"]) == (400, True)
 
 
+def test_paused_space_stays_paused_when_its_sdk_changes(spaces_hub: RunningHub, ada: httpx.Client) -> None:
+    create_space(ada)
+    post(ada, "/pause")
+    for sdk, expected in (("docker", "STOPPED"), ("python", "PAUSED")):
+        create_commit(ada, NAME, {"README.md": f"---\nsdk: {sdk}\n---\n".encode()}, repo_type="space")
+        assert stage(ada) == expected
+
+
 def test_push_to_a_branch_starts_nothing(spaces_hub: RunningHub, ada: httpx.Client) -> None:
     space = create_space(ada)
     before = find_space(spaces_hub, space)

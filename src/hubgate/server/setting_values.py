@@ -97,6 +97,14 @@ def address(*schemes: str) -> Parse:
     return parse
 
 
+def package_index(value: str) -> str:
+    """Parse the address of a package index, which code of Spaces can read."""
+    found: str = address("http", "https")(value)
+    if "@" in urlsplit(found).netloc:
+        raise ValueError("must not contain a user or password: the code of Spaces could read it")
+    return found
+
+
 def tunnel_host(value: str) -> str:
     """Parse a host name with an optional port, whose subdomains lead to this hub."""
     host = text(value).lower()

@@ -85,7 +85,7 @@ class Settings:
         "off", values.one_of("off", "bubblewrap"), "what runs Spaces: off (they are stored) or bubblewrap"
     )
     spaces_index: str = option(
-        "", values.address("http", "https"), "package index for requirements of Spaces; that of pip when empty"
+        "", values.package_index, "package index for requirements of Spaces; that of pip when empty"
     )
     spaces_running: int = option("20", values.whole_number(1, 10_000), "Spaces that run at once on this machine")
     spaces_per_owner: int = option("5", values.whole_number(1, 10_000), "running Spaces per user or organization")

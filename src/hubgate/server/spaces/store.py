@@ -13,7 +13,7 @@ from hubgate.server.webhooks.permissions.store import may_read
 SPACE = ", ".join(f"s.{field.name}" for field in fields(Space))
 # What follows from a new version: the old app serves until the new one answers. A paused Space stays paused.
 _NEXT_STAGE = f"""
-    stage = CASE WHEN spaces.wanted = '{PAUSE}' THEN spaces.stage WHEN spaces.running_version IS NULL
+    stage = CASE WHEN spaces.wanted = '{PAUSE}' THEN '{Stage.PAUSED.value}' WHEN spaces.running_version IS NULL
         THEN '{Stage.BUILDING.value}' ELSE '{Stage.RUNNING_BUILDING.value}' END,
     stage_at = CASE WHEN spaces.wanted = '{PAUSE}' THEN spaces.stage_at ELSE :now END,
     message = CASE WHEN spaces.wanted = '{PAUSE}' THEN spaces.message ELSE '' END,
