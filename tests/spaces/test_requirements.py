@@ -71,6 +71,11 @@ async def test_requirements_are_installed_once_and_mounted_read_only(tmp_path: P
             bed.lines.clear()
             assert await bed.runner.build(app, bed.lines.append) == built
             assert bed.lines == ["hubgate: the requirements are already installed"]
+            deleted = tmp_path / "spaces" / "installed" / "of-a-deleted-space"
+            deleted.mkdir()
+            await bed.runner.retain([app.space])
+            assert not deleted.exists()
+            assert await bed.runner.build(app, bed.lines.append) == built
             await bed.runner.forget(app.space)
             assert not any((tmp_path / "spaces" / "installed").iterdir())
 

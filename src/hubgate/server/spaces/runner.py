@@ -5,7 +5,7 @@ database nor HTTP routes. `tests/spaces/test_conformance.py` is the specificatio
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -125,7 +125,10 @@ class Runner(Protocol):
     async def start(self, app: App, environment: Environment, log: Log) -> Running: ...
 
     async def forget(self, space: str) -> None:
-        """Delete the installed requirements of a Space, after a factory restart or when it was deleted."""
+        """Delete the installed requirements of a Space."""
+
+    async def retain(self, spaces: Collection[str]) -> None:
+        """Delete what is installed for other Spaces, which were deleted."""
 
     async def close(self) -> None:
         """End everything that this runner started."""

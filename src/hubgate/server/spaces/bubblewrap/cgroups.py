@@ -186,16 +186,27 @@ def find_hierarchy(mounts: str | None = None, own: str | None = None) -> Hierarc
 
 
 def prepare(group: Group) -> None:
-    """Create the group of all Spaces, and let it limit those below it."""
-    group.create()
-    group.yield_to_others()
+    """Create the group of all Spaces, and let it limit those below it; NoGroups if that is not possible."""
     if group.version == 1:
-        return
-    folder = group.paths[0]
+        group.create()
+    else:
+        _create_second(group, group.paths[0])
+    group.yield_to_others()
+
+
+def _create_second(group: Group, folder: Path) -> None:
+    """Create a group of version 2. It has controllers only if the group above it passes them on."""
     controllers = " ".join(f"+{name}" for name in group.folders)
-    _leave(folder.parent)
-    for parent in (folder.parent, folder):
-        (parent / "cgroup.subtree_control").write_text(controllers)
+    try:
+        _leave(folder.parent)
+        (folder.parent / "cgroup.subtree_control").write_text(controllers)
+        group.create()
+        (folder / "cgroup.subtree_control").write_text(controllers)
+    except OSError as error:
+        raise NoGroups(
+            f"The hub's control group {folder.parent} cannot limit Spaces: {error.strerror}. Start the hub in a group "
+            "of its own, without other programs."
+        ) from error
 
 
 def _leave(folder: Path) -> None:

@@ -13,6 +13,7 @@ import os
 import shutil
 import socket
 import tempfile
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -67,6 +68,15 @@ class Requirements:
 
     async def delete(self, space: str) -> None:
         await asyncio.to_thread(shutil.rmtree, self.folder(space), ignore_errors=True)
+
+    async def retain(self, spaces: Collection[str]) -> None:
+        await asyncio.to_thread(self._delete_others, {self.folder(space) for space in spaces})
+
+    def _delete_others(self, retained: Collection[Path]) -> None:
+        installed = self._sandboxes.folder / "installed"
+        for path in list(installed.iterdir()) if installed.exists() else []:
+            if path not in retained:
+                shutil.rmtree(path, ignore_errors=True)
 
     async def _run_pip(self, app: App, python: Python, archive: IO[bytes], log: Log) -> None:
         if python.pip is None:

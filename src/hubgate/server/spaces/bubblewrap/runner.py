@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+from collections.abc import Collection
 from pathlib import Path
 
 from hubgate.server.spaces.bubblewrap import checks
@@ -76,6 +77,9 @@ class BubblewrapRunner:
 
     async def forget(self, space: str) -> None:
         await self._requirements.delete(space)
+
+    async def retain(self, spaces: Collection[str]) -> None:
+        await self._requirements.retain(spaces)
 
     async def close(self) -> None:
         await asyncio.gather(*(running.stop(0) for running in self._running))

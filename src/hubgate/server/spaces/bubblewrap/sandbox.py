@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
@@ -19,10 +20,13 @@ from hubgate.server.spaces.bubblewrap.pythons import Python
 from hubgate.server.spaces.bubblewrap.seccomp import seccomp_filter
 from hubgate.server.spaces.runner import MIB, Exit, Limits, Log
 
+log = logging.getLogger("hubgate.spaces")
+
 OPEN_FILES = 1024
 # The file systems of a sandbox are full before a file reaches this limit.
 SPARE_FILE_BYTES = 64 * MIB
 WATCH_SECONDS = 1.0
+OUTPUT_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -67,9 +71,14 @@ class Sandbox:
         self._watch.cancel()
         killed, refused = self._group.memory_kills(), self._group.refused_forks()
         # Nothing of the sandbox outlives bubblewrap's first process; the group is the proof.
-        await self._group.end()
-        self._reader.finish()
-        await self._output
+        try:
+            await self._group.end()
+            self._reader.finish()
+            async with asyncio.timeout(OUTPUT_SECONDS):
+                await self._output
+        except TimeoutError:
+            # A process that hangs in the kernel. The sweep of a later process removes the group.
+            log.warning("a process of the control group %s does not end", self._group.paths[0])
         return Exit(self._reason(status, killed, refused), status)
 
     def _reason(self, status: int, killed: int, refused: int) -> str:

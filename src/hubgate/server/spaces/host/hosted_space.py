@@ -108,9 +108,13 @@ class HostedSpace:
         # Before the app stops: a request must wait for the next one.
         with contextlib.suppress(Exception):
             await self._db.write(lambda tx: store.set_running(tx, self._lease, None, None))
-        if app is not None:
-            await self._retire(app, pace.last_grace if self._is_stopping else pace.grace)
-        await self._startup.close()
+        try:
+            if app is not None:
+                await self._retire(app, pace.last_grace if self._is_stopping else pace.grace)
+            await self._startup.close()
+        except Exception:
+            # The lease must end in all cases.
+            log.exception("Space %s could not be stopped cleanly", self._lease.repo_id)
         with contextlib.suppress(Exception):
             await self._logs.flush()
             await self._db.write(lambda tx: store.release(tx, self._lease))

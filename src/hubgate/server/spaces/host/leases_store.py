@@ -101,6 +101,10 @@ async def explain_waiting(tx: Tx, message: str, before: int) -> None:
     await tx.exec(sql, {"message": message, "before": before})
 
 
+async def all_ids(tx: Tx) -> list[str]:
+    return [row["repo_id"] for row in await tx.all("SELECT repo_id FROM spaces")]
+
+
 async def leased(db: Database, process: str) -> list[Space]:
     rows = await db.few(f"SELECT {SPACE} FROM spaces s WHERE s.process = :process", {"process": process})
     return [Space(*row) for row in rows]

@@ -35,6 +35,7 @@ class SpacesProcess:
         """Run Spaces until `stop` is set, then stop their apps. Another process, or the next one, starts them again."""
         context = self._context
         await context.runner.sweep()
+        await context.runner.retain(await context.spaces.db.read_long(store.all_ids))
         await self._leases.start()
         listening = await context.spaces.db.listen(self._on_signal)
         waiting = asyncio.create_task(stop.wait())
