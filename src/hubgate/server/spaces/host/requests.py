@@ -2,13 +2,22 @@
 
 import asyncio
 
+import msgspec
+
 from hubgate.server.egress.client import request_head
 from hubgate.server.egress.connection import Connection
 from hubgate.server.egress.resolve import Unreachable
 from hubgate.server.egress.target import Target
 from hubgate.server.spaces.model import ANSWER_SECONDS
 from hubgate.server.spaces.runner import Running
-from hubgate.server.webhooks.tunnels.model import MAX_ANSWER, AnswerHead, RequestHead, pack, unpack
+from hubgate.server.webhooks.tunnels.model import (
+    LONGEST_RETRY_AFTER,
+    MAX_ANSWER,
+    AnswerHead,
+    RequestHead,
+    pack,
+    unpack,
+)
 
 # The answer must be readable as it is.
 _CODING = "accept-encoding"
@@ -34,7 +43,11 @@ async def forward(app: Running, host: str, request_id: str, message: bytes) -> b
         return _failure(request_id, 502, _NO_ANSWER.format(cause=cause))
     if answer.truncated:
         return _failure(request_id, 502, _TOO_LONG.format(limit=MAX_ANSWER))
-    return pack(AnswerHead(request_id, answer.status, answer.header("retry-after")), answer.body)
+    if not 200 <= answer.status <= 599:
+        return _failure(request_id, 502, _NO_ANSWER.format(cause="its status is not one of HTTP"))
+    # A longer value is not usable, and must not make the message too large.
+    retry_after = (answer.header("retry-after") or "")[:LONGEST_RETRY_AFTER]
+    return pack(AnswerHead(request_id, answer.status, retry_after or None), answer.body)
 
 
 def not_running(request_id: str) -> bytes:
@@ -42,5 +55,4 @@ def not_running(request_id: str) -> bytes:
 
 
 def _failure(request_id: str, status: int, message: str) -> bytes:
-    text = message.replace("\\", "").replace('"', "'")
-    return pack(AnswerHead(request_id, status), f'{{"error": "{text}"}}'.encode())
+    return pack(AnswerHead(request_id, status), msgspec.json.encode({"error": message}))

@@ -6,18 +6,19 @@ from collections.abc import Awaitable, Callable, Iterable
 from hubgate.server.clock import Clock
 from hubgate.server.errors import GatewayTimeout, Unavailable
 from hubgate.server.ids import new_id
-from hubgate.server.secret import ServerSecret
+from hubgate.server.secret import CannotOpen, ServerSecret
 from hubgate.server.storage.database import Database, Tx
 from hubgate.server.webhooks.tunnels.channel import Channel
 from hubgate.server.webhooks.tunnels.model import (
     REQUEST_LIFETIME,
     Answer,
+    BadMessage,
     RequestHead,
     answer_from,
     forwarded_headers,
     pack,
 )
-from hubgate.server.webhooks.tunnels.signalled_loop import SignalledLoop
+from hubgate.server.webhooks.tunnels.signalled_loop import SignalledLoop, log
 
 
 class ReceiverBusy(Unavailable):
@@ -118,7 +119,13 @@ class Forwarding:
         if self._waiting and await table.has_answers(self._db, self._process):
             for row in await self._db.write(lambda tx: table.take_answers(tx, self._process)):
                 waiting = self._waiting.get(row["id"])
-                if waiting is not None and not waiting.done():
+                if waiting is None or waiting.done():
+                    continue
+                try:
                     _, answer = answer_from(self._secret.open(row["answer"], self._channel.answer_location(row["id"])))
-                    waiting.set_result(answer)
+                except (BadMessage, CannotOpen):
+                    # Its request times out. The other rows are deleted too: their answers must not be lost.
+                    log.exception("the answer to request %s cannot be read", row["id"])
+                    continue
+                waiting.set_result(answer)
         return bool(self._waiting)

@@ -21,6 +21,7 @@ REQUEST_LIFETIME = MINUTE
 MAX_BODY = 1024 * 1024
 MAX_ANSWER = 64 * 1024
 MAX_ANSWER_MESSAGE = MAX_ANSWER + 1024
+LONGEST_RETRY_AFTER = 64
 
 _ID_LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 _ID_LENGTH = 26
@@ -119,4 +120,4 @@ def answer_from(message: bytes) -> tuple[str, Answer]:
 def _usable_retry_after(given: str | None) -> str | None:
     """The value of the header, or None: a receiver's header must not end the connection, nor inject another header."""
     value = (given or "").strip()
-    return value if value.isascii() and value.isprintable() and 0 < len(value) < 64 else None
+    return value if value.isascii() and value.isprintable() and 0 < len(value) < LONGEST_RETRY_AFTER else None
