@@ -37,7 +37,11 @@ async def forward(app: Running, host: str, request_id: str, message: bytes) -> b
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             connection = await app.connect(Connection)
-            answer = await connection.exchange(request, MAX_ANSWER)
+            try:
+                answer = await connection.exchange(request, MAX_ANSWER)
+            finally:
+                # Otherwise an app that answers with keep-alive would use up the files that this process may open.
+                connection.close()
     except (OSError, Unreachable, TimeoutError) as error:
         cause = error.cause if isinstance(error, Unreachable) else "it has ended, or takes too long"
         return _failure(request_id, 502, _NO_ANSWER.format(cause=cause))
