@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
+from typing import IO
 
 from hubgate.server.errors import NotFound, StartupError
 from hubgate.server.jobs.caller import while_client_waits
@@ -145,6 +146,29 @@ async def beginning(arguments: Sequence[str], folder: Path, size: int, seconds: 
                 break
             output += part
         return bytes(output[:size])
+    finally:
+        await kill(process)
+
+
+async def copy_output(arguments: Sequence[str], folder: Path, target: IO[bytes], limit: int, seconds: float) -> bool:
+    """Run git at low priority and write its output to a file. False if there is more than `limit`: git is then killed.
+    Other limits as in `run`.
+    """
+    process, deadline = await start(arguments, folder), monotonic() + seconds
+    try:
+        if process.stdin is None or process.stdout is None:
+            raise ValueError("started without pipes")
+        lower_priority(process)
+        process.stdin.close()
+        while part := await while_client_waits(process.stdout.read(_CHUNK), deadline - monotonic()):
+            limit -= len(part)
+            if limit < 0:
+                return False
+            target.write(part)
+        stderr, status = await read_stderr(process), await process.wait()
+        if status:
+            raise GitFailed(arguments[0], status, stderr)
+        return True
     finally:
         await kill(process)
 

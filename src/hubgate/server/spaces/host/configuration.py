@@ -9,12 +9,13 @@ import msgspec
 from msgspec import Struct
 
 from hubgate.server.egress.hosted_links import hosted_url
-from hubgate.server.errors import Unprocessable
+from hubgate.server.errors import Unavailable, Unprocessable
 from hubgate.server.hub.git import program
 from hubgate.server.hub.git.objects import file_at
 from hubgate.server.hub.git.paths import check_path
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.spaces.model import Stage
+from hubgate.server.spaces.runner import MIB
 
 DEFAULT_APP_FILE = "app.py"
 REQUIREMENTS = "requirements.txt"
@@ -87,10 +88,20 @@ def _gradio(card: dict[str, Any]) -> str:
     return f"gradio=={version}"
 
 
-async def write_archive(folder: Path, sha: str, target: Path) -> None:
+async def write_archive(folder: Path, sha: str, target: Path, limit: int) -> None:
+    """Write the files of a commit to an archive; Rejected if it would be larger than `limit`.
+
+    A small repo can have a tree of any size: it may name the same file or folder many times.
+    """
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    arguments = ["archive", "--format=tar", f"--output={target}", sha]
-    await program.run(arguments, folder, seconds=ARCHIVE_SECONDS, low_priority=True)
+    try:
+        with target.open("wb") as file:
+            is_whole = await program.copy_output(["archive", "--format=tar", sha], folder, file, limit, ARCHIVE_SECONDS)
+    except Unavailable:
+        message = f"The files of the Space could not be read within {ARCHIVE_SECONDS:.0f} s."
+        raise Rejected(Stage.BUILD_ERROR, message) from None
+    if not is_whole:
+        raise Rejected(Stage.BUILD_ERROR, f"The files of the Space are larger than {limit // MIB:,} MiB.")
 
 
 def environment_for(repo: Repo, base_url: str, settings: dict[str, str]) -> dict[str, str]:

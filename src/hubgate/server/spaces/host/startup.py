@@ -46,6 +46,15 @@ class Startup:
 
     async def start(self, row: Space, report: Report) -> tuple[Running, str]:
         """The app, which listens, and its commit. Rejected, or Crashed, with the reason if that fails."""
+        try:
+            return await self._start(row, report)
+        finally:
+            self._archive(row).unlink(missing_ok=True)
+
+    def _archive(self, row: Space) -> Path:
+        return self._folder / f"{row.version}.tar"
+
+    async def _start(self, row: Space, report: Report) -> tuple[Running, str]:
         context, runner = self._context, self._context.runner
         last, self._last_version = max(row.tried_version, self._last_version), row.version
         is_new = row.version > last
@@ -62,7 +71,7 @@ class Startup:
             app = await self._app(
                 row, configuration, environment_for(repo, context.spaces.base_url, await self._opened())
             )
-            await write_archive(folder, configuration.sha, app.source)
+            await write_archive(folder, configuration.sha, app.source, context.limits.disk)
             if row.factory_version > last:
                 await runner.forget(row.repo_id)
             build_log(f"hubgate: building {configuration.sha[:7]} for Python {configuration.python}")
@@ -83,8 +92,6 @@ class Startup:
             if not isinstance(error, NotListening):
                 raise
             raise Crashed(str(error)) if error.has_ended else Rejected(Stage.RUNTIME_ERROR, str(error)) from None
-        finally:
-            app.source.unlink(missing_ok=True)
         return running, configuration.sha
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:
@@ -114,7 +121,7 @@ class Startup:
         await self._listen()
         return App(
             space=row.repo_id,
-            source=self._folder / f"{row.version}.tar",
+            source=self._archive(row),
             app_file=configuration.app_file,
             requirements=configuration.requirements,
             python=configuration.python,
@@ -132,6 +139,8 @@ class Startup:
             return
         context = self._context
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for left_behind in self._folder.glob("*.tar"):
+            left_behind.unlink(missing_ok=True)
         direct = frozenset({context.hub_address})
         for name, allowed in (("proxy.sock", direct), ("build.sock", direct | context.index_addresses)):
             (self._folder / name).unlink(missing_ok=True)
