@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from hubgate.server.spaces.logs_store import BUILD, RUN
 from hubgate.server.spaces.model import Space, Stage
 from hubgate.server.spaces.proxy import Proxy
 from hubgate.server.spaces.runner import App, BuildFailed, NotListening, Running
+
+log = logging.getLogger("hubgate.spaces")
 
 # Called with whether the version is being built; otherwise its app is starting.
 Report = Callable[[bool], Awaitable[None]]
@@ -77,10 +80,15 @@ class Startup:
             build_log(f"hubgate: building {configuration.sha[:7]} for Python {configuration.python}")
             built = await runner.build(app, build_log)
             build_log("hubgate: built")
-        except (BuildFailed, GitFailed) as error:
-            build_log(f"hubgate: {error}")
-            message = str(error) if isinstance(error, BuildFailed) else "The files of the Space could not be read."
+        except GitFailed as error:
+            # Its text may contain paths of this machine, which are not for the owner's log.
+            log.warning("the files of Space %s could not be read: %s", row.repo_id, error)
+            message = "The files of the Space could not be read."
+            build_log(f"hubgate: {message}")
             raise Rejected(Stage.BUILD_ERROR, message) from error
+        except BuildFailed as error:
+            build_log(f"hubgate: {error}")
+            raise Rejected(Stage.BUILD_ERROR, str(error)) from error
         await report(False)
         if is_new:
             await self._logs.clear(RUN)
