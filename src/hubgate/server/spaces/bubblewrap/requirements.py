@@ -10,8 +10,8 @@ import contextlib
 import hashlib
 import json
 import os
-import shutil
 import socket
+import subprocess
 import tempfile
 from collections.abc import Collection
 from dataclasses import replace
@@ -67,7 +67,7 @@ class Requirements:
         return Environment(key)
 
     async def delete(self, space: str) -> None:
-        await asyncio.to_thread(shutil.rmtree, self.folder(space), ignore_errors=True)
+        await asyncio.to_thread(_delete, self.folder(space))
 
     async def retain(self, spaces: Collection[str]) -> None:
         await asyncio.to_thread(self._delete_others, {self.folder(space) for space in spaces})
@@ -76,7 +76,7 @@ class Requirements:
         installed = self._sandboxes.folder / "installed"
         for path in list(installed.iterdir()) if installed.exists() else []:
             if path not in retained:
-                shutil.rmtree(path, ignore_errors=True)
+                _delete(path)
 
     async def _run_pip(self, app: App, python: Python, archive: IO[bytes], log: Log) -> None:
         if python.pip is None:
@@ -154,14 +154,14 @@ class Requirements:
             with contextlib.suppress(FileExistsError):
                 await asyncio.to_thread(unfinished.rename, target)
         finally:
-            await asyncio.to_thread(shutil.rmtree, unfinished, ignore_errors=True)
+            await asyncio.to_thread(_delete, unfinished)
 
     def _delete_unused(self, space: str) -> None:
         """Delete what was not used recently, and what an earlier process left unfinished."""
         entries = sorted(self.folder(space).iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
         finished = [path for path in entries if not path.name.startswith("unfinished-")]
         for path in {*finished[RETAINED:], *(path for path in entries if path not in finished)}:
-            shutil.rmtree(path, ignore_errors=True)
+            _delete(path)
 
 
 def _pip_arguments(app: App) -> list[str]:
@@ -190,3 +190,8 @@ def _copy(reader: int, archive: IO[bytes], limit: int) -> bool:
             archive.write(data)
     archive.flush()
     return True
+
+
+def _delete(folder: Path) -> None:
+    """Delete a folder that a Space has filled. With `rm`: its folders may be nested deeper than Python can recurse."""
+    subprocess.run(["rm", "-rf", "--one-file-system", "--", folder], check=False, capture_output=True)
