@@ -5,6 +5,7 @@ process dies, however it dies.
 """
 
 import json
+import logging
 import os
 import secrets
 from pathlib import Path
@@ -12,14 +13,19 @@ from pathlib import Path
 from hubgate.server.jobs.heartbeats import is_unlocked, lock
 from hubgate.server.spaces.bubblewrap.cgroups import Group
 
+log = logging.getLogger("hubgate.spaces")
+
 
 class Owner:
     def __init__(self, folder: Path, group: Group) -> None:
         self.id = secrets.token_hex(6)
         self._path = folder / self.id
-        self._descriptor = lock(self._path)
+        # Under another name until it is locked: others would take it for the file of a process that has died.
+        hidden = folder / f".{self.id}"
+        self._descriptor = lock(hidden)
         folders = {controller: str(path) for controller, path in group.folders.items()}
         os.write(self._descriptor, json.dumps([group.version, folders]).encode())
+        hidden.rename(self._path)
 
     def close(self) -> None:
         self._path.unlink(missing_ok=True)
@@ -29,10 +35,15 @@ class Owner:
 async def end_of_dead_owners(folder: Path) -> None:
     """End the sandboxes of processes that have died."""
     for path in _files(folder):
-        if is_unlocked(path):
-            for group in _groups_of(path):
-                await group.end()
-                group.parent.remove_if_empty()
+        if not path.name.startswith(".") and is_unlocked(path):
+            try:
+                for group in _groups_of(path):
+                    await group.end()
+                    group.parent.remove_if_empty()
+            except TimeoutError:
+                # A process that hangs in the kernel must not stop all Spaces. A later sweep tries again.
+                log.warning("a sandbox of process %s, which has died, does not end", path.name)
+                continue
             path.unlink(missing_ok=True)
 
 
@@ -43,8 +54,8 @@ def _files(folder: Path) -> list[Path]:
 def _groups_of(path: Path) -> list[Group]:
     try:
         version, folders = json.loads(path.read_text())
-    except ValueError:
-        # It died before it wrote, and so before it started anything.
+    except (FileNotFoundError, ValueError):
+        # Another process has ended them, or the machine lost power before the file was stored.
         return []
     group = Group(version, {controller: Path(folder) for controller, folder in folders.items()})
     entries = [entry for parent in group.paths for entry in _files(parent)]
