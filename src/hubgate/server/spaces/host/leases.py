@@ -64,9 +64,10 @@ class Leases:
         others = await store.processes(self.db)
         others.pop(self.id, None)
         for each in self._heartbeats.dead(others):
-            log.warning("process %s has died; others run its Spaces", each)
-            await self.db.write(partial(_end, process=each, heartbeat=others[each][0]))
-            (self.folder / each).unlink(missing_ok=True)
+            is_over = await self.db.write(partial(_end, process=each, heartbeat=others[each][0]))
+            if is_over:
+                log.warning("process %s has died; others run its Spaces", each)
+                (self.folder / each).unlink(missing_ok=True)
 
     async def end(self) -> None:
         await self.db.write(partial(_end, process=self.id, heartbeat=None))
@@ -80,6 +81,8 @@ class Leases:
             self._lock = None
 
 
-async def _end(tx: Tx, process: str, heartbeat: int | None) -> None:
-    if await store.end_process(tx, process, heartbeat):
+async def _end(tx: Tx, process: str, heartbeat: int | None) -> bool:
+    is_over = await store.end_process(tx, process, heartbeat)
+    if is_over:
         tx.signal(Signal.SPACES)
+    return is_over

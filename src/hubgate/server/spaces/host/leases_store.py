@@ -81,7 +81,11 @@ _CLAIM = f"""
 
 
 async def claim(tx: Tx, process: str, per_owner: int) -> str | None:
-    """Lease one Space that has something to do, the one that waits longest."""
+    """Lease one Space that has something to do, the one that waits longest. None also after a takeover: nobody would
+    end the lease of a process without a row.
+    """
+    if await tx.one("SELECT 1 FROM space_processes WHERE id = :id /*pg FOR KEY SHARE */", {"id": process}) is None:
+        return None
     row = await tx.one(_CLAIM, {"process": process, "per_owner": per_owner})
     return row["repo_id"] if row else None
 
