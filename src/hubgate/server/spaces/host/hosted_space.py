@@ -72,10 +72,14 @@ class HostedSpace:
 
     def serve(self, request: TakenRequest, receiving: Receiving) -> None:
         """Forward a request to the app that serves now."""
-        task = asyncio.create_task(self._serve(request, receiving, self._app))
-        if self._app is not None:
-            self._app.requests.add(task)
-            task.add_done_callback(self._app.requests.discard)
+        app = self._app
+        work = self._serve(request, receiving, app)
+        if app is None:
+            self._startup.in_background(work)
+        else:
+            task = asyncio.create_task(work)
+            app.requests.add(task)
+            task.add_done_callback(app.requests.discard)
 
     async def stop(self) -> None:
         """Stop for the end of this process: the next one starts the app again."""
@@ -153,9 +157,12 @@ class HostedSpace:
             await store.set_running(tx, self._lease, app.version, app.sha)
             await store.report(tx, self._lease, app.version, Stage.RUNNING, "", self._clock())
 
-        await self._db.write(unit)
-        if before is not None:
-            self._startup.in_background(self._retire(before, self._context.pace.grace))
+        try:
+            await self._db.write(unit)
+        finally:
+            # Also if that failed: nothing else stops it.
+            if before is not None:
+                self._startup.in_background(self._retire(before, self._context.pace.grace))
 
     async def _retire(self, app: ServingApp, grace: float) -> None:
         """Stop an app when its last requests are answered."""
