@@ -91,7 +91,9 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "ioperm": (173, None),
     "modify_ldt": (154, None),
 }
-_CLONE, _CLONE3, _SOCKET, _IOCTL = (56, 220), (435, 435), (41, 198), (16, 29)
+_CLONE, _CLONE3, _IOCTL = (56, 220), (435, 435), (16, 29)
+# socket and socketpair: both load the kernel's module of a family.
+_SOCKETS = ((41, 198), (53, 199))
 # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET.
 _NEW_NAMESPACES = 0x7E020000
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
@@ -135,19 +137,20 @@ def seccomp_filter() -> bytes:
             _deny(errno.EPERM),
         ],
     )
-    program += _when(
-        _SOCKET[column],
-        [
-            _load_argument(0),
-            _step(_JUMP_IF_EQUAL, _AF_UNIX, 6, 0),
-            _step(_JUMP_IF_EQUAL, _AF_INET, 5, 0),
-            _step(_JUMP_IF_EQUAL, _AF_INET6, 4, 0),
-            _step(_JUMP_IF_EQUAL, _AF_NETLINK, 0, 2),
-            _load_argument(2),
-            _step(_JUMP_IF_EQUAL, _NETLINK_ROUTE, 1, 0),
-            _deny(errno.EAFNOSUPPORT),
-        ],
-    )
+    for call in _SOCKETS:
+        program += _when(
+            call[column],
+            [
+                _load_argument(0),
+                _step(_JUMP_IF_EQUAL, _AF_UNIX, 6, 0),
+                _step(_JUMP_IF_EQUAL, _AF_INET, 5, 0),
+                _step(_JUMP_IF_EQUAL, _AF_INET6, 4, 0),
+                _step(_JUMP_IF_EQUAL, _AF_NETLINK, 0, 2),
+                _load_argument(2),
+                _step(_JUMP_IF_EQUAL, _NETLINK_ROUTE, 1, 0),
+                _deny(errno.EAFNOSUPPORT),
+            ],
+        )
     program.append(_step(_RETURN, _ALLOW))
     return b"".join(program)
 
