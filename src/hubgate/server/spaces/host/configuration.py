@@ -50,11 +50,21 @@ async def read_configuration(repo: Repo, folder: Path, pythons: list[str]) -> Co
     entry, _ = await file_at(folder, repo.head_sha, app_file)
     if entry is None:
         raise Rejected(Stage.NO_APP_FILE, f"There is no file {app_file}. Add it, or set app_file in the card.")
-    _, content = await file_at(folder, repo.head_sha, REQUIREMENTS)
-    requirements = (content or b"")[:MAX_REQUIREMENTS_BYTES].decode("utf-8", "replace")
+    requirements = await _requirements(folder, repo.head_sha)
     if card.get("sdk") == "gradio":
         requirements = f"{_gradio(card)}\n{requirements}"
     return Configuration(repo.head_sha, app_file, _python(card, pythons), requirements)
+
+
+async def _requirements(folder: Path, sha: str) -> str:
+    entry, content = await file_at(folder, sha, REQUIREMENTS)
+    if entry is None:
+        return ""
+    if content is None or len(content) > MAX_REQUIREMENTS_BYTES:
+        # The beginning of a name may be the name of another package.
+        message = f"{REQUIREMENTS} must be a file of at most {MAX_REQUIREMENTS_BYTES // 1024} KiB."
+        raise Rejected(Stage.CONFIG_ERROR, message)
+    return content.decode("utf-8", "replace")
 
 
 def _app_file(card: dict[str, Any]) -> str:
