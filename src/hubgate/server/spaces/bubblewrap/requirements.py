@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import socket
 import subprocess
 import tempfile
@@ -31,6 +32,7 @@ RETAINED = 3
 # Settings of the operator's pip that say where packages are found.
 _PIP_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_CERT")
 _PIP_CONFIGURATION = Path("/etc/pip.conf")
+_CREDENTIALS = re.compile(r"://[^/\s]*@")
 _PACKAGES, _TEMPORARY = f"{INSTALLED}/packages", f"{INSTALLED}/temporary"
 _REQUIREMENTS = f"{WORK}/requirements.txt"
 _SMALL_BYTES = 16 * MIB
@@ -171,13 +173,22 @@ def _pip_arguments(app: App) -> list[str]:
 
 
 def _pip_configuration(app: App) -> list[Bind]:
-    return [Bind(path, str(path)) for path in (Path("/etc/pip.conf"),) if not app.index and path.exists()]
+    path = _PIP_CONFIGURATION
+    if app.index or not os.access(path, os.R_OK) or _has_password(path.read_text(errors="replace")):
+        return []
+    return [Bind(path, str(path))]
 
 
 def _pip_environment(app: App) -> dict[str, Any]:
     if app.index:
         return {"PIP_CONFIG_FILE": os.devnull}
-    return {name: os.environ[name] for name in _PIP_VARIABLES if name in os.environ}
+    found = {name: os.environ[name] for name in _PIP_VARIABLES if name in os.environ}
+    return {name: value for name, value in found.items() if not _has_password(value)}
+
+
+def _has_password(text: str) -> bool:
+    """Whether there is a URL with a user or password. Packages run code while they are installed, which can read it."""
+    return _CREDENTIALS.search(text) is not None
 
 
 def _copy(reader: int, archive: IO[bytes], limit: int) -> bool:
