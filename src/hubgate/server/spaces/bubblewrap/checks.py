@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from hubgate.server.spaces.bubblewrap.cgroups import NoGroups, find_hierarchy
-from hubgate.server.spaces.bubblewrap.pythons import find_pythons
+from hubgate.server.spaces.bubblewrap.pythons import find_pythons, package_folders
 from hubgate.server.spaces.bubblewrap.seccomp import is_supported
 
 INSTALL = "Install bubblewrap 0.8 or newer: apt-get install bubblewrap"
@@ -15,8 +15,13 @@ PROBE_SECONDS = 10
 FIRST_USER, USERS = 1 << 30, 1 << 30
 
 
-def problems() -> list[str]:
-    found = []
+def problems(folder: Path) -> list[str]:
+    """Why sandboxes cannot run here. `folder` is the runner's, in the hub's data folder."""
+    found = [
+        f"The data folder is in {each}, which Spaces can read. Move it, and set HUBGATE_DATA_DIR."
+        for each in _mounted_folders()
+        if folder.resolve().is_relative_to(each.resolve())
+    ]
     bubblewrap = shutil.which("bwrap")
     if bubblewrap is None:
         found.append(f"The program bwrap is missing. {INSTALL}")
@@ -38,6 +43,11 @@ def problems() -> list[str]:
     except NoGroups as error:
         found.append(str(error))
     return found
+
+
+def _mounted_folders() -> list[Path]:
+    """Folders of the machine that all sandboxes see."""
+    return [Path("/usr"), *(each.prefix for each in find_pythons().values()), *package_folders().values()]
 
 
 def _failure(bubblewrap: str) -> str | None:

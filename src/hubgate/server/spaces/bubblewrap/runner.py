@@ -28,7 +28,7 @@ class BubblewrapRunner:
         self._running: set[RunningApp] = set()
 
     def problems(self) -> list[str]:
-        return checks.problems()
+        return checks.problems(self._folder)
 
     def pythons(self) -> list[str]:
         return [version for version, python in find_pythons().items() if python.pip is not None]
