@@ -114,7 +114,8 @@ class Proxy:
                 return await asyncio.open_connection(target.host, target.port)
             return await self.egress.connect(target)
         except (Unreachable, OSError) as error:
-            log.info("a Space could not connect to %s:%s: %s", target.host, target.port, error)
+            # Not for the usual log, which an app could fill.
+            log.debug("a Space could not connect to %s:%s: %s", target.host, target.port, error)
             # Blocked and unreachable addresses look the same (attack W18).
             raise Refused("502 Bad Gateway", "No answer from the address, or Spaces may not connect to it.") from None
 
