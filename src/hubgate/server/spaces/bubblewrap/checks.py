@@ -11,8 +11,9 @@ from hubgate.server.spaces.bubblewrap.seccomp import is_supported
 
 INSTALL = "Install bubblewrap 0.8 or newer: apt-get install bubblewrap"
 PROBE_SECONDS = 10
-# User ids of Spaces, if the hub runs as root.
-FIRST_USER, USERS = 1 << 30, 1 << 30
+# User ids of Spaces, if the hub runs as root: those between the ranges that systemd uses for containers and for images.
+# Ids of another system must not be the same, since the kernel counts some resources by user id.
+FIRST_USER, USERS = 0x7000_0000, 0x0FFE_0000
 
 
 def problems(folder: Path) -> list[str]:
