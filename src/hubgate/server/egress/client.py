@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from hubgate.server.egress.addresses import Address, Network, can_be_allowed, effective_address, is_allowed, is_public
 from hubgate.server.egress.connection import Connection, HttpResponse, OnEnd
-from hubgate.server.egress.own_addresses import OwnAddresses
+from hubgate.server.egress.own_addresses import OwnAddresses, is_local
 from hubgate.server.egress.pool import Key, Pool
 from hubgate.server.egress.resolve import CheckedResolver, NoFreeSlot, Resolve, SystemResolver, Unreachable
 from hubgate.server.egress.target import AddressNotAllowed, Target, parse_target
@@ -116,7 +116,11 @@ class Egress:
     async def connect(self, target: Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection to a checked address, without TLS, for a caller that speaks for itself (`spaces/proxy.py`)."""
         failure = Unreachable("no address")
-        for address in await self._checked.addresses(target):
+        addresses = await self._checked.addresses(target)
+        if any(is_public(address) and is_local(address) for address in addresses):
+            # What listens there may be meant for this machine only: a firewall does not see such a connection.
+            raise Unreachable(f"{target.host} is this machine")
+        for address in addresses:
             try:
                 return await self._pool.open_stream(target, address)
             except Unreachable as error:

@@ -29,7 +29,7 @@ class OwnAddresses(Struct, frozen=True):
                 continue
             listening = {ipaddress.ip_address(text) for text in _literal_addresses(host)}
             if reached in listening or (
-                any(own_address.is_unspecified for own_address in listening) and _is_local(reached)
+                any(own_address.is_unspecified for own_address in listening) and is_local(reached)
             ):
                 return True
         return False
@@ -49,7 +49,7 @@ def _literal_addresses(host: str) -> tuple[str, ...]:
     return (host,)
 
 
-def _is_local(address: Address) -> bool:
+def is_local(address: Address) -> bool:
     """Whether the address belongs to this machine: binding to another machine's address fails."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
