@@ -32,7 +32,7 @@ class Owner:
         os.close(self._descriptor)
 
 
-async def end_of_dead_owners(folder: Path) -> None:
+async def end_sandboxes_of_dead_owners(folder: Path) -> None:
     """End the sandboxes of processes that have died."""
     for path in _files(folder):
         if not path.name.startswith(".") and is_unlocked(path):

@@ -9,7 +9,7 @@ from pathlib import Path
 from hubgate.server.spaces.bubblewrap import checks
 from hubgate.server.spaces.bubblewrap.command import Bind, Folder
 from hubgate.server.spaces.bubblewrap.environment import INSTALLED, PROXY, WORK, app_environment, forwarding
-from hubgate.server.spaces.bubblewrap.owners import end_of_dead_owners
+from hubgate.server.spaces.bubblewrap.owners import end_sandboxes_of_dead_owners
 from hubgate.server.spaces.bubblewrap.pythons import find_pythons
 from hubgate.server.spaces.bubblewrap.requirements import Requirements
 from hubgate.server.spaces.bubblewrap.running import RunningApp
@@ -34,7 +34,7 @@ class BubblewrapRunner:
         return [version for version, python in find_pythons().items() if python.pip is not None]
 
     async def sweep(self) -> None:
-        await end_of_dead_owners(self._folder / "owners")
+        await end_sandboxes_of_dead_owners(self._folder / "owners")
 
     async def build(self, app: App, log: Log) -> Environment:
         return await self._requirements.install(app, log) if app.requirements.strip() else Environment("")

@@ -1,4 +1,4 @@
-"""Builds and starts one version of a Space, and keeps its proxies."""
+"""Builds and starts one version of a Space, and opens the proxies of its apps."""
 
 import asyncio
 import contextlib
