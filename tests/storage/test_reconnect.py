@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 from tests.bed.blocking import run_blocking
-from tests.bed.engines import PostgresEngine, SqliteEngine, opened_database, run_sql
+from tests.bed.engines import Engine, PostgresEngine, SqliteEngine, opened_database, run_sql
 from tests.bed.postgres import Cluster
 
 from hubgate.server.errors import StorageUnavailable
 from hubgate.server.storage.database import Tx
+from hubgate.server.storage.signals import Signal
 
 ADD = "INSERT INTO leases (name, holder, expires_at) VALUES (:name, 'h', 0)"
 GET = "SELECT holder FROM leases WHERE name = :name"
@@ -111,3 +112,20 @@ def test_tests_run_on_the_engine_versions_they_name(
 
     expected = "3" if storage.name == "sqlite" else request.node.callspec.params["storage"].removeprefix("postgres ")
     assert run_blocking(version()) == expected
+
+
+async def test_signal_sent_while_a_listener_connects_is_not_lost(storage: Engine) -> None:
+    url = storage.fresh_url()
+    async with opened_database(url) as listener, opened_database(url) as sender:
+        await sender.write(lambda tx: tx.exec(ADD, {"name": "connected"}))
+        received = asyncio.Event()
+        listening = await listener.listen(lambda signal: received.set() if signal is Signal.SHARDS else None)
+
+        async def unit(tx: Tx) -> None:
+            tx.signal(Signal.SHARDS)
+            await tx.exec(ADD, {"name": "signalled"})
+
+        await sender.write(unit)
+        async with asyncio.timeout(10):
+            await received.wait()
+        await listening.close()

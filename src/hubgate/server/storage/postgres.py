@@ -107,6 +107,7 @@ class PostgresDatabase:
         return int(row[0]) if row else 0
 
     async def close(self) -> None:
+        await self._channel.close()
         self._closed = True
         idle, self._idle = self._idle, []
         await asyncio.gather(*(connection.close(timeout=1) for connection in idle), return_exceptions=True)

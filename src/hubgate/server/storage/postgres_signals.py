@@ -16,6 +16,7 @@ from hubgate.server.storage.signals import OnSignal, Signal
 CHANNEL = "hubgate"
 CONNECT_SECONDS = 3.0
 RECONNECT_SECONDS = 1.0
+CLOSE_SECONDS = 1.0
 _NOTIFY = f"SELECT pg_notify('{CHANNEL}', $1)"
 
 Run = Callable[[str, Sequence[Any]], Awaitable[Any]]
@@ -42,6 +43,11 @@ class Channel:
         finally:
             self._sending = None
 
+    async def close(self) -> None:
+        """Wait for signals of the last commits: other processes take over the work of this one."""
+        if self._sending is not None:
+            await asyncio.wait([self._sending], timeout=CLOSE_SECONDS)
+
     def listen(self, on_signal: OnSignal) -> "ListeningConnection":
         return ListeningConnection(self._url, on_signal)
 
@@ -65,6 +71,9 @@ class ListeningConnection:
         try:
             connection.add_termination_listener(lambda _: lost.set())
             await connection.add_listener(CHANNEL, self._received)
+            # Any of them may have been sent before.
+            for signal in Signal:
+                self._on_signal(signal)
             await lost.wait()
         finally:
             connection.terminate()
