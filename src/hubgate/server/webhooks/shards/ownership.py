@@ -76,6 +76,9 @@ class Ownership:
         self._beaten_at = began
         senders = await store.senders(self.db)
         dead = self._heartbeats.dead({each: state for each, state in senders.items() if each != self.id})
+        if dead:
+            # Their units may hold their rows, which a takeover deletes.
+            await self.db.end_frozen_sessions()
         for each in dead:
             is_over = await self.db.write(partial(self._take_over, sender_id=each, heartbeat=senders[each][0]))
             if is_over and self.folder:
