@@ -84,7 +84,7 @@ class Ownership:
             if is_over and self.folder:
                 (self.folder / each).unlink(missing_ok=True)
         running = [each for each in senders if each not in dead]
-        # None while this process ends: its own row is deleted then.
+        # No process is left while this one ends, because its own row is deleted then.
         self.processes = max(len(running), 1)
         self._share = _share(running.index(self.id), len(running)) if self.id in running else 0
 
