@@ -11,6 +11,7 @@ import pytest
 from tests.bed.people import api, browser_of, create_token, create_user
 from tests.bed.processes import until
 from tests.bed.running_hub import RunningHub
+from tests.bed.tunnels import open_websocket
 from tests.protocol.test_tunnels import Posting, answer, close_code, open_tunnel, read_request, socket_to
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
@@ -98,18 +99,8 @@ def deaf_program(hub: RunningHub, tunnel_id: str, token: str) -> Iterator[socket
     connection.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 4096)
     connection.settimeout(10)
     connection.connect((address.host, address.port))
-    lines = (
-        f"GET /api/tunnels/{tunnel_id} HTTP/1.1",
-        f"Host: {address.netloc.decode()}",
-        f"Authorization: Bearer {token}",
-        "Connection: Upgrade",
-        "Upgrade: websocket",
-        "Sec-WebSocket-Version: 13",
-        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
-    )
     try:
-        connection.sendall("\r\n".join((*lines, "", "")).encode())
-        assert connection.recv(12) == b"HTTP/1.1 101"
+        open_websocket(connection, address, tunnel_id, token)
         yield connection
     finally:
         connection.close()

@@ -163,6 +163,12 @@ class _Status:
     state: str
     parent: int
     group: int
+    threads: int
+
+    @property
+    def is_alive(self) -> bool:
+        """False for a zombie, unless it has other threads: these still hold its files and ports."""
+        return self.state not in "ZX" or self.threads > 1
 
 
 def _status(pid: int) -> _Status | None:
@@ -171,8 +177,8 @@ def _status(pid: int) -> _Status | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     # The program's name, in parentheses, may contain spaces and parentheses.
-    state, parent, group, *_ = text.rpartition(")")[2].split()
-    return _Status(pid, state, int(parent), int(group))
+    fields = text.rpartition(")")[2].split()
+    return _Status(pid, fields[0], int(fields[1]), int(fields[2]), int(fields[17]))
 
 
 def _all_statuses() -> list[_Status]:
@@ -181,7 +187,7 @@ def _all_statuses() -> list[_Status]:
 
 
 def _is_group_alive(group: int) -> bool:
-    return any(status.group == group and status.state not in "ZX" for status in _all_statuses())
+    return any(status.group == group and status.is_alive for status in _all_statuses())
 
 
 def free_port() -> int:
@@ -199,7 +205,7 @@ def children_of(pid: int) -> list[int]:
 def is_alive(pid: int) -> bool:
     """Whether a process runs; false for a zombie."""
     status = _status(pid)
-    return status is not None and status.state not in "ZX"
+    return status is not None and status.is_alive
 
 
 def until(condition: object, seconds: float = 60.0, every: float = 0.02) -> None:

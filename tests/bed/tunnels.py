@@ -1,10 +1,12 @@
-"""Receivers behind tunnels: `launch(share=True)` in the test process."""
+"""Receivers behind tunnels: `launch(share=True)` in the test process, and the start of a WebSocket by hand."""
 
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import httpx
 import pytest
 from tests.bed.receiver_library import SECRET
 
@@ -52,3 +54,18 @@ def share_receiver(monkeypatch: pytest.MonkeyPatch, hub_url: str, token: str) ->
         yield shared
     finally:
         shared.server.close()
+
+
+def open_websocket(connection: socket.socket, address: httpx.URL, tunnel_id: str, token: str) -> None:
+    """Open the WebSocket of a tunnel without a library, for programs that break its rules."""
+    lines = (
+        f"GET /api/tunnels/{tunnel_id} HTTP/1.1",
+        f"Host: {address.netloc.decode()}",
+        f"Authorization: Bearer {token}",
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+    )
+    connection.sendall("\r\n".join((*lines, "", "")).encode())
+    assert connection.recv(12) == b"HTTP/1.1 101"

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.faults
 
 PATH = "/api/settings/webhooks"
 # With the full counts, a thousand.
-MOST_EVENTS, EVENTS_PER_FAULT = 1000, 20
+MOST_EVENTS, EVENTS_PER_FAULT, MOST_KILLS = 1000, 20, 20
 
 
 @pytest.fixture
@@ -88,14 +88,16 @@ def test_listener_survives_kill_9_of_the_hub(
     store: Store, watchers: Watchers, receiver: Receiver, fault_count: int
 ) -> None:
     scenario = create_scenario(store, watchers)
+    kills = min(fault_count, MOST_KILLS)
+    events_per_kill = min(fault_count * EVENTS_PER_FAULT, MOST_EVENTS) // kills
     with contextlib.ExitStack() as stack:
         port, acknowledged = free_port(), 0
-        for number in range(min(fault_count, 20)):
+        for number in range(kills):
             with scenario.hub("--port", str(port)) as hub:
                 if number == 0:
                     stack.enter_context(listen(scenario, hub, receiver))
                 load = ChangeLoad(scenario, hub.url).start()
-                load.wait_for(EVENTS_PER_FAULT)
+                load.wait_for(events_per_kill)
                 scenario.kill_hub(hub)
                 acknowledged += load.stop()
         with scenario.hub("--port", str(port)) as hub, scenario.client(hub) as ada:

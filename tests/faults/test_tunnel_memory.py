@@ -11,6 +11,7 @@ import pytest
 from tests.bed.engines import SqliteEngine
 from tests.bed.memory import resident_memory
 from tests.bed.processes import HubProcess, hub_process, until
+from tests.bed.tunnels import open_websocket
 from tests.faults.conftest import create_store
 from tests.faults.test_tunnels import client_of, token_of_ada
 
@@ -27,18 +28,8 @@ CONNECTIONS = 4
 @contextlib.contextmanager
 def connection_to(hub: HubProcess, tunnel_id: str, token: str) -> Iterator[sockets.socket]:
     address = httpx.URL(hub.url)
-    lines = (
-        f"GET /api/tunnels/{tunnel_id} HTTP/1.1",
-        f"Host: {address.netloc.decode()}",
-        f"Authorization: Bearer {token}",
-        "Connection: Upgrade",
-        "Upgrade: websocket",
-        "Sec-WebSocket-Version: 13",
-        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
-    )
     with sockets.create_connection((address.host, address.port), timeout=20) as connection:
-        connection.sendall("\r\n".join((*lines, "", "")).encode())
-        assert connection.recv(12) == b"HTTP/1.1 101"
+        open_websocket(connection, address, tunnel_id, token)
         yield connection
 
 

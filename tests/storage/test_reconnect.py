@@ -7,6 +7,7 @@ import threading
 import time
 from pathlib import Path
 
+import asyncpg
 import pytest
 from tests.bed.blocking import run_blocking
 from tests.bed.engines import Engine, PostgresEngine, SqliteEngine, opened_database, run_sql
@@ -129,3 +130,18 @@ async def test_signal_sent_while_a_listener_connects_is_not_lost(storage: Engine
         async with asyncio.timeout(10):
             await received.wait()
         await listening.close()
+
+
+async def test_session_of_a_frozen_process_is_ended(own_cluster: Cluster) -> None:
+    """It has described its next statement, and did not go on. PostgreSQL does not consider it idle."""
+    url = own_cluster.url()
+    async with opened_database(url) as db:
+        await db.write(lambda tx: tx.exec(ADD, {"name": "locked"}))
+        frozen = await asyncpg.connect(url, server_settings={"application_name": "hubgate"})
+        await frozen.execute("BEGIN")
+        await frozen.execute("SELECT 1 FROM leases WHERE name = 'locked' FOR UPDATE")
+        await frozen.prepare("SELECT 2 FROM leases")
+        await db.end_frozen_sessions(after_seconds=0)
+        async with asyncio.timeout(10):
+            await db.write(lambda tx: tx.exec("DELETE FROM leases WHERE name = 'locked'"))
+        frozen.terminate()

@@ -107,6 +107,9 @@ class Database(Protocol):
     async def clock(self) -> int:
         """The database's time, in microseconds."""
 
+    async def end_frozen_sessions(self, after_seconds: float = 5.0) -> None:
+        """End transactions of frozen or disconnected processes that the database does not end by itself."""
+
     async def close(self) -> None: ...
 
 

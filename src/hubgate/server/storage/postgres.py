@@ -45,6 +45,15 @@ ATTEMPTS = 3
 # table, the planner would read whole tables instead, in plans that are reused.
 _BY_INDEX = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
 
+# asyncpg describes a new statement before it runs it. A session whose client does not go on then is active for
+# PostgreSQL and reads from its client: neither the timeout of idle transactions nor that of statements ends it.
+_END_FROZEN = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND usename = current_user AND application_name = 'hubgate'
+        AND state = 'active' AND wait_event = 'ClientRead'
+        AND state_change < clock_timestamp() - make_interval(secs => $1)
+"""
+
 
 class PostgresDatabase:
     def __init__(self, url: str, connections: int = CONNECTIONS, *, by_index: bool = False) -> None:
@@ -105,6 +114,9 @@ class PostgresDatabase:
     async def clock(self) -> int:
         row = await self.one("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)")
         return int(row[0]) if row else 0
+
+    async def end_frozen_sessions(self, after_seconds: float = IDLE_SECONDS) -> None:
+        await self._run_statement(_END_FROZEN, [after_seconds])
 
     async def close(self) -> None:
         await self._channel.close()

@@ -98,6 +98,9 @@ class SqliteDatabase:
     async def clock(self) -> int:
         return system_clock()
 
+    async def end_frozen_sessions(self, after_seconds: float = 0) -> None:
+        """Nothing: only the system can unlock a file that a frozen process has locked."""
+
     async def close(self) -> None:
         await self._writer.close()
         await asyncio.to_thread(self._read_threads.shutdown)

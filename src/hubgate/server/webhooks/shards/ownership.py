@@ -76,12 +76,16 @@ class Ownership:
         self._beaten_at = began
         senders = await store.senders(self.db)
         dead = self._heartbeats.dead({each: state for each, state in senders.items() if each != self.id})
+        if dead:
+            # Their units may hold their rows, which a takeover deletes.
+            await self.db.end_frozen_sessions()
         for each in dead:
             is_over = await self.db.write(partial(self._take_over, sender_id=each, heartbeat=senders[each][0]))
             if is_over and self.folder:
                 (self.folder / each).unlink(missing_ok=True)
         running = [each for each in senders if each not in dead]
-        self.processes = len(running)
+        # No process is left while this one ends, because its own row is deleted then.
+        self.processes = max(len(running), 1)
         self._share = _share(running.index(self.id), len(running)) if self.id in running else 0
 
     async def claim(self) -> None:
