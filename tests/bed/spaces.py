@@ -17,6 +17,7 @@ from hubgate.server.resources import Hub
 from hubgate.server.spaces import logs_store, store
 from hubgate.server.spaces.hosting import CHANNEL
 from hubgate.server.spaces.model import Space, Stage
+from hubgate.server.storage.database import Tx
 from hubgate.server.storage.signals import Signal
 from hubgate.server.webhooks.tunnels.channel import Receiving
 from hubgate.server.webhooks.tunnels.model import AnswerHead, RequestHead, pack, unpack
@@ -48,9 +49,14 @@ def find_space(hub: RunningHub, repo_id: str) -> Space:
     return found
 
 
+async def store_stage(tx: Tx, repo_id: str, stage: Stage, message: str, now: int) -> None:
+    sql = "UPDATE spaces SET stage = :stage, stage_at = :now, message = :message WHERE repo_id = :repo_id"
+    await tx.exec(sql, {"repo_id": repo_id, "stage": stage.value, "message": message, "now": now})
+
+
 def set_stage(hub: RunningHub, repo_id: str, stage: Stage, message: str = "") -> None:
     async def work(opened: Hub) -> None:
-        await opened.db.write(lambda tx: store.set_stage(tx, repo_id, stage, message, opened.clock()))
+        await opened.db.write(lambda tx: store_stage(tx, repo_id, stage, message, opened.clock()))
 
     hub.call(work)
 

@@ -1,12 +1,14 @@
 """Spaces of the stage: one that runs, with a log and settings, and one whose build failed."""
 
+from tests.bed.spaces import store_stage
+
 from hubgate.server.accounts.model import User
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.hub.repos import creation
 from hubgate.server.hub.repos.creation import NewRepo
 from hubgate.server.hub.repos.model import Repo, RepoOwner, RepoType
 from hubgate.server.resources import Hub
-from hubgate.server.spaces import environment, logs_store, store
+from hubgate.server.spaces import environment, logs_store
 from hubgate.server.spaces.environment import Kind, NewSetting
 from hubgate.server.spaces.logs_store import BUILD, RUN
 from hubgate.server.spaces.model import Stage
@@ -51,7 +53,7 @@ async def _store(hub: Hub, repo: Repo, stage: Stage, message: str, kind: str, li
     now = hub.clock()
 
     async def unit(tx: Tx) -> None:
-        await store.set_stage(tx, repo.id, stage, message, now)
+        await store_stage(tx, repo.id, stage, message, now)
         await logs_store.append(tx, repo.id, kind, [(now, line) for line in lines])
 
     await hub.db.write(unit)

@@ -17,7 +17,7 @@ from hubgate.server.resources import Hub
 from hubgate.server.spaces import logs_store
 from hubgate.server.spaces.host.context import Pace
 from hubgate.server.spaces.host.process import SpacesProcess
-from hubgate.server.worker.spaces import host_context
+from hubgate.server.worker.spaces import egress_for_spaces, host_context
 
 PACE = Pace(start=30, grace=5, backoff=0.01, poll=0.1, use=0.1)
 CARD = "---\nsdk: python\n---\n"
@@ -66,15 +66,16 @@ def push(client: httpx.Client, files: dict[str, str], name: str = NAME) -> str:
 @contextmanager
 def running_spaces(hub: RunningHub, pace: Pace = PACE, **changes: Any) -> Iterator[None]:
     """Run the process for Spaces on the hub's event loop."""
-    stop = asyncio.Event()
+    stop, egress = asyncio.Event(), egress_for_spaces(hub.settings)
 
     async def start(opened: Hub) -> "asyncio.Task[None]":
-        context = replace(host_context(opened, pace), **changes)
+        context = replace(host_context(opened, egress, pace), **changes)
         return asyncio.create_task(SpacesProcess(context).run(stop))
 
     async def end(_: Hub) -> None:
         stop.set()
         await task
+        egress.close()
 
     task = hub.call(start)
     try:

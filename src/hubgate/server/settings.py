@@ -93,6 +93,12 @@ class Settings:
     spaces_memory: int = option("1073741824", values.whole_number(1 << 26, 1 << 40), "bytes of memory of a Space")
     spaces_processes: int = option("128", values.whole_number(8, 1 << 16), "processes and threads of a Space")
     spaces_disk: int = option("2147483648", values.whole_number(1 << 26, 1 << 40), "bytes of disk of a Space")
+    spaces_memory_together: int = option(
+        "0", values.whole_number(0, 1 << 44), "bytes of memory of all Spaces; half of the machine's when 0"
+    )
+    spaces_disk_together: int = option(
+        str(20 << 30), values.whole_number(1 << 26, 1 << 50), "bytes of disk for the packages of all Spaces"
+    )
     guest_pull_requests: int = option(
         "20", values.whole_number(0, 1 << 20), "maximum open pull requests in a repo by a user who cannot write to it"
     )
@@ -113,6 +119,12 @@ class Settings:
     @property
     def runs_spaces(self) -> bool:
         return self.spaces_runner != "off"
+
+    @property
+    def memory_of_spaces(self) -> int:
+        """The bytes that all Spaces together may use."""
+        machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return self.spaces_memory_together or machine // 2
 
     @property
     def engine(self) -> engines.Engine:

@@ -113,18 +113,30 @@ class Egress:
             failure.is_public = bool(addresses) and all(map(is_public, addresses))
             raise failure from None
 
-    async def connect(self, target: Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection to a checked address, without TLS, for a caller that speaks for itself (`spaces/proxy.py`)."""
-        failure = Unreachable("no address")
+    @asynccontextmanager
+    async def connect(self, target: Target) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+        """A connection to a checked address, without TLS, for a caller that speaks for itself (`spaces/proxy.py`). It
+        takes a slot of the address until the end of the block.
+        """
+        failure: Unreachable = NoFreeSlot("too many connections to this address are open")
         addresses = await self._checked.addresses(target)
         if any(is_public(address) and is_local(address) for address in addresses):
             # What listens there may be meant for this machine only: a firewall does not see such a connection.
             raise Unreachable(f"{target.host} is this machine")
         for address in addresses:
-            try:
-                return await self._pool.open_stream(target, address)
-            except Unreachable as error:
-                failure = error
+            async with self._slots.acquire(_reached(address)) as has_slot:
+                if not has_slot:
+                    continue
+                try:
+                    reader, writer = await self._pool.open_stream(target, address)
+                except Unreachable as error:
+                    failure = error
+                    continue
+                try:
+                    yield reader, writer
+                finally:
+                    writer.transport.abort()
+                return
         raise failure
 
     def _remember(self, target: Target, addresses: Sequence[Address]) -> None:
@@ -253,11 +265,15 @@ def _private(address: Address) -> str:
     return f"{rule}. Start the hub with HUBGATE_EGRESS_ALLOW={network}, or use `hubgate webhooks listen`"
 
 
+def can_be_sent(name: str, value: str) -> bool:
+    return _HEADER_NAME.match(name) is not None and _HEADER_VALUE.match(value) is not None
+
+
 def request_head(method: str, target: Target, headers: Mapping[str, str]) -> bytes:
     """The request line and headers, without the empty line that ends them."""
     lines = [f"{method} {target.path_and_query} HTTP/1.1", f"Host: {target.host_header}"]
     for name, value in headers.items():
-        if not _HEADER_NAME.match(name) or not _HEADER_VALUE.match(value):
+        if not can_be_sent(name, value):
             # A line break would let the author of the value inject a header or a request (attack W15).
             raise ValueError(f"{name} cannot be sent as a header")
         lines.append(f"{name}: {value}")

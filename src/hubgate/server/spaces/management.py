@@ -4,12 +4,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from hubgate.server.audit.model import Actor, EntryType
-from hubgate.server.errors import BadRequest
+from hubgate.server.errors import BadRequest, Forbidden
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.transactions import lock_repo, record_audit
 from hubgate.server.spaces import store
 from hubgate.server.spaces.context import Spaces
-from hubgate.server.spaces.model import HARDWARE, Space, check_sleep_seconds
+from hubgate.server.spaces.model import HARDWARE, STOP, Space, check_sleep_seconds
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.signals import Signal
 
@@ -31,6 +31,7 @@ async def restart(spaces: Spaces, repo: Repo, actor: Actor, *, factory: bool) ->
     """Build and start a Space again, also if it is paused; `factory`: without cached packages."""
 
     async def change(tx: Tx, now: int) -> bool:
+        await _require_not_stopped(tx, repo)
         return await store.restart(tx, repo.id, now, factory=factory)
 
     await _change(spaces, repo, actor, change, EntryType.SPACE_RESTART, "restarted the", factory=factory)
@@ -40,18 +41,28 @@ async def pause(spaces: Spaces, repo: Repo, actor: Actor) -> None:
     """Stop a Space until it is restarted: pushes and requests do not start it."""
 
     async def change(tx: Tx, now: int) -> bool:
-        return await store.pause(tx, repo.id, "", now)
+        await _require_not_stopped(tx, repo)
+        return await store.pause(tx, repo.id, now)
 
     await _change(spaces, repo, actor, change, EntryType.SPACE_PAUSE, "paused the")
 
 
 async def stop(spaces: Spaces, repo: Repo, actor: Actor) -> None:
-    """Pause a Space as the operator. Its page says who did it."""
+    """Pause a Space as the operator. Its page says who did it, and its owner cannot restart it."""
 
     async def change(tx: Tx, now: int) -> bool:
-        return await store.pause(tx, repo.id, STOPPED_BY_OPERATOR, now)
+        return await store.stop(tx, repo.id, STOPPED_BY_OPERATOR, now)
 
-    await _change(spaces, repo, actor, change, EntryType.SPACE_PAUSE, "as operator paused the")
+    await _change(spaces, repo, actor, change, EntryType.SPACE_PAUSE, "as operator stopped the")
+
+
+async def start(spaces: Spaces, repo: Repo, actor: Actor) -> None:
+    """Run a Space again as the operator, also one that the operator stopped."""
+
+    async def change(tx: Tx, now: int) -> bool:
+        return await store.restart(tx, repo.id, now, factory=False)
+
+    await _change(spaces, repo, actor, change, EntryType.SPACE_RESTART, "as operator restarted the", factory=False)
 
 
 async def allow_sleep_time(spaces: Spaces, repo: Repo, seconds: int | None, actor: Actor) -> None:
@@ -83,6 +94,12 @@ async def _set_sleep_time(spaces: Spaces, repo: Repo, seconds: int | None, actor
     await _change(
         spaces, repo, actor, change, EntryType.SPACE_UPDATE_SETTINGS, "changed the sleep time of the", seconds=seconds
     )
+
+
+async def _require_not_stopped(tx: Tx, repo: Repo) -> None:
+    found = await store.find(tx, repo.id)
+    if found is not None and found.wanted == STOP:
+        raise Forbidden(STOPPED_BY_OPERATOR)
 
 
 async def _change(

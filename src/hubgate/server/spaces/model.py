@@ -11,7 +11,8 @@ from hubgate.server.errors import Unprocessable
 
 # SDKs of a card that the hub runs. Others, such as docker and static, are stored.
 RUNNABLE = ("python", "gradio")
-RUN, PAUSE = "run", "pause"
+# What owners want, and what only the operator decides: a Space that the operator stopped stays stopped.
+RUN, PAUSE, STOP = "run", "pause", "stop"
 HARDWARE = "cpu-basic"
 # A Space sleeps after 48 hours without a request, or earlier; only the operator allows more.
 LONGEST_SLEEP_SECONDS = 48 * 3600
@@ -76,7 +77,6 @@ class Space(Struct, frozen=True):
     sleep_seconds: int | None
     last_request_at: int
     failures: int
-    retry_at: int | None
     process: str | None
     used_cpu: int | None
     used_memory: int | None

@@ -91,33 +91,34 @@ class Proxy:
             writer.transport.abort()
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            async with asyncio.timeout(HEAD_SECONDS):
-                request = parse_request(await _read_head(reader))
-            to_reader, to_writer = await self._connect(request.target)
-        except (Refused, TimeoutError) as error:
-            refused = error if isinstance(error, Refused) else Refused("408 Request Timeout", "No request in time.")
-            await _answer(writer, refused)
-            return
-        try:
+        async with contextlib.AsyncExitStack() as opened:
+            try:
+                async with asyncio.timeout(HEAD_SECONDS):
+                    request = parse_request(await _read_head(reader))
+                to_reader, to_writer = await self._connect(request.target, opened)
+            except (Refused, TimeoutError) as error:
+                refused = error if isinstance(error, Refused) else Refused("408 Request Timeout", "No request in time.")
+                await _answer(writer, refused)
+                return
             if request.head is None:
                 writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
             else:
                 to_writer.write(request.head)
             await _relay((reader, writer), (to_reader, to_writer))
-        finally:
-            to_writer.transport.abort()
 
-    async def _connect(self, target: Target) -> Streams:
+    async def _connect(self, target: Target, opened: contextlib.AsyncExitStack) -> Streams:
+        """A connection that ends with `opened`."""
         try:
-            if (target.host, target.port) in self.direct:
-                return await asyncio.open_connection(target.host, target.port)
-            return await self.egress.connect(target)
+            if (target.host, target.port) not in self.direct:
+                return await opened.enter_async_context(self.egress.connect(target))
+            streams = await asyncio.open_connection(target.host, target.port)
         except (Unreachable, OSError) as error:
             # Not for the usual log, which an app could fill.
             log.debug("a Space could not connect to %s:%s: %s", target.host, target.port, error)
             # Blocked and unreachable addresses look the same (attack W18).
             raise Refused("502 Bad Gateway", "No answer from the address, or Spaces may not connect to it.") from None
+        opened.callback(streams[1].transport.abort)
+        return streams
 
 
 def parse_request(head: bytes) -> Request:

@@ -33,6 +33,15 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class LimitsTogether:
+    """What all Spaces of a machine may use together, in bytes."""
+
+    memory: int
+    # Of installed requirements.
+    disk: int
+
+
+@dataclass(frozen=True)
 class App:
     """One version of a Space's app."""
 
@@ -125,7 +134,7 @@ class Runner(Protocol):
     async def start(self, app: App, environment: Environment, log: Log) -> Running: ...
 
     async def forget(self, space: str) -> None:
-        """Delete the installed requirements of a Space."""
+        """Install the requirements of a Space again with its next build. An app that runs keeps its own."""
 
     async def retain(self, spaces: Collection[str]) -> None:
         """Delete what is installed for other Spaces, which were deleted."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import fields
 
-from hubgate.server.spaces.model import PAUSE, RUN, Space, Stage, Totals
+from hubgate.server.spaces.model import PAUSE, RUN, STOP, Space, Stage, Totals
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Params, Value, insert_row
 from hubgate.server.webhooks.permissions.store import may_read
@@ -13,11 +13,11 @@ from hubgate.server.webhooks.permissions.store import may_read
 SPACE = ", ".join(f"s.{field.name}" for field in fields(Space))
 # What follows from a new version: the old app serves until the new one answers. A paused Space stays paused.
 _NEXT_STAGE = f"""
-    stage = CASE WHEN spaces.wanted = '{PAUSE}' THEN '{Stage.PAUSED.value}' WHEN spaces.running_version IS NULL
+    stage = CASE WHEN spaces.wanted <> '{RUN}' THEN '{Stage.PAUSED.value}' WHEN spaces.running_version IS NULL
         THEN '{Stage.BUILDING.value}' ELSE '{Stage.RUNNING_BUILDING.value}' END,
-    stage_at = CASE WHEN spaces.wanted = '{PAUSE}' THEN spaces.stage_at ELSE :now END,
-    message = CASE WHEN spaces.wanted = '{PAUSE}' THEN spaces.message ELSE '' END,
-    failures = 0, retry_at = NULL
+    stage_at = CASE WHEN spaces.wanted <> '{RUN}' THEN spaces.stage_at ELSE :now END,
+    message = CASE WHEN spaces.wanted <> '{RUN}' THEN spaces.message ELSE '' END,
+    failures = 0
 """
 
 _ADD = insert_row(
@@ -80,26 +80,31 @@ async def restart(tx: Tx, repo_id: str, now: int, *, factory: bool) -> bool:
     return True
 
 
-async def pause(tx: Tx, repo_id: str, message: str, now: int) -> bool:
-    sql = f"""
-    UPDATE spaces SET wanted = '{PAUSE}', stage = '{Stage.PAUSED.value}', stage_at = :now, message = :message,
-        failures = 0, retry_at = NULL
-    WHERE repo_id = :repo_id AND sdk <> ''
-    """
-    return await tx.exec(sql, {"repo_id": repo_id, "message": message, "now": now}) == 1
+_PAUSE = f"""
+    UPDATE spaces SET wanted = :wanted, stage = '{Stage.PAUSED.value}', stage_at = :now, message = :message,
+        failures = 0
+    WHERE sdk <> ''
+"""
 
 
-_OF_OWNER = "sdk <> '' AND repo_id IN (SELECT r.id FROM repos r WHERE r.owner_id = :owner_id AND r.type = 'space')"
+async def pause(tx: Tx, repo_id: str, now: int) -> bool:
+    values: Params = {"repo_id": repo_id, "wanted": PAUSE, "message": "", "now": now}
+    return await tx.exec(f"{_PAUSE} AND repo_id = :repo_id", values) == 1
+
+
+async def stop(tx: Tx, repo_id: str, message: str, now: int) -> bool:
+    """Pause a Space as the operator: its owner cannot restart it."""
+    values: Params = {"repo_id": repo_id, "wanted": STOP, "message": message, "now": now}
+    return await tx.exec(f"{_PAUSE} AND repo_id = :repo_id", values) == 1
+
+
+_OF_OWNER = "repo_id IN (SELECT r.id FROM repos r WHERE r.owner_id = :owner_id AND r.type = 'space')"
 
 
 async def pause_of_owner(tx: Tx, owner_id: str, message: str, now: int) -> int:
-    """Pause all Spaces of an owner; the number of those that were not paused."""
-    sql = f"""
-    UPDATE spaces SET wanted = '{PAUSE}', stage = '{Stage.PAUSED.value}', stage_at = :now, message = :message,
-        failures = 0, retry_at = NULL
-    WHERE wanted <> '{PAUSE}' AND {_OF_OWNER}
-    """
-    return await tx.exec(sql, {"owner_id": owner_id, "message": message, "now": now})
+    """Pause the Spaces of an owner that run; their number."""
+    values: Params = {"owner_id": owner_id, "wanted": PAUSE, "message": message, "now": now}
+    return await tx.exec(f"{_PAUSE} AND wanted = '{RUN}' AND {_OF_OWNER}", values)
 
 
 async def renew_of_owner(tx: Tx, owner_id: str, now: int) -> int:
@@ -107,7 +112,8 @@ async def renew_of_owner(tx: Tx, owner_id: str, now: int) -> int:
     with the new name anyway.
     """
     sql = f"""
-    UPDATE spaces SET version = version + 1, {_NEXT_STAGE} WHERE running_version IS NOT NULL AND {_OF_OWNER}
+    UPDATE spaces SET version = version + 1, {_NEXT_STAGE}
+    WHERE sdk <> '' AND running_version IS NOT NULL AND {_OF_OWNER}
     """
     return await tx.exec(sql, {"owner_id": owner_id, "now": now})
 
@@ -115,11 +121,6 @@ async def renew_of_owner(tx: Tx, owner_id: str, now: int) -> int:
 async def set_sleep_seconds(tx: Tx, repo_id: str, seconds: int | None) -> bool:
     sql = "UPDATE spaces SET sleep_seconds = :seconds WHERE repo_id = :repo_id"
     return await tx.exec(sql, {"repo_id": repo_id, "seconds": seconds}) == 1
-
-
-async def set_stage(tx: Tx, repo_id: str, stage: Stage, message: str, now: int) -> None:
-    sql = "UPDATE spaces SET stage = :stage, stage_at = :now, message = :message WHERE repo_id = :repo_id"
-    await tx.exec(sql, {"repo_id": repo_id, "stage": stage.value, "message": message, "now": now})
 
 
 _VISIBLE = f"""

@@ -3,21 +3,24 @@
 import asyncio
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 from hubgate.server import logs
+from hubgate.server.egress.client import Egress
 from hubgate.server.errors import StartupError
-from hubgate.server.resources import Hub, open_hub
+from hubgate.server.resources import Hub, egress_for, open_hub
 from hubgate.server.settings import Settings
 from hubgate.server.spaces.bubblewrap.runner import BubblewrapRunner
 from hubgate.server.spaces.context import add_older_spaces
 from hubgate.server.spaces.host.context import HostContext, Pace
 from hubgate.server.spaces.host.process import SpacesProcess
-from hubgate.server.spaces.runner import Limits, Runner
+from hubgate.server.spaces.runner import Limits, LimitsTogether, Runner
 from hubgate.server.worker.child import raise_file_limit, report_ready, run_and_exit, settings_from_parent, stop_event
 
 
 def runner_for(settings: Settings) -> Runner:
-    return BubblewrapRunner(settings.data_dir / "spaces")
+    together = LimitsTogether(settings.memory_of_spaces, settings.spaces_disk_together)
+    return BubblewrapRunner(settings.data_dir / "spaces", together)
 
 
 def require_runner(settings: Settings) -> None:
@@ -28,7 +31,7 @@ def require_runner(settings: Settings) -> None:
         raise StartupError(f"HUBGATE_SPACES_RUNNER={settings.spaces_runner} cannot be used here. {reasons}")
 
 
-def host_context(hub: Hub, pace: Pace) -> HostContext:
+def host_context(hub: Hub, egress: Egress, pace: Pace) -> HostContext:
     settings = hub.settings
     return HostContext(
         spaces=hub.spaces,
@@ -40,7 +43,7 @@ def host_context(hub: Hub, pace: Pace) -> HostContext:
             disk=settings.spaces_disk,
         ),
         folders=hub.repos.folders,
-        egress=hub.egress,
+        egress=egress,
         outbox=hub.outbox,
         folder=settings.data_dir / "spaces",
         index=settings.spaces_index,
@@ -50,14 +53,23 @@ def host_context(hub: Hub, pace: Pace) -> HostContext:
     )
 
 
+def egress_for_spaces(settings: Settings) -> Egress:
+    """The client for outgoing connections of Spaces. The private networks that the operator allows are for webhooks: a
+    Space could send anything there.
+    """
+    return egress_for(replace(settings, egress_allow=()))
+
+
 async def run(settings: Settings, stop: asyncio.Event, on_ready: Callable[[], None]) -> None:
     raise_file_limit()
     hub = await open_hub(settings)
+    egress = egress_for_spaces(settings)
     try:
         await add_older_spaces(hub.spaces)
         on_ready()
-        await SpacesProcess(host_context(hub, Pace())).run(stop)
+        await SpacesProcess(host_context(hub, egress, Pace())).run(stop)
     finally:
+        egress.close()
         await hub.close()
 
 

@@ -68,20 +68,27 @@ class Group:
                 path.rmdir()
 
     def limit(self, limits: Limits) -> None:
+        """Limit one sandbox. If it has too little memory, all of it is ended."""
+        self.limit_memory(limits.memory)
+        self._set_if_there("memory", "memory.oom.group", 1)
+        self._set("pids", "pids.max", limits.processes)
         quota = max(1000, int(limits.cpu * PERIOD_US))
         if self.version == 2:
-            self._set("memory", "memory.max", limits.memory)
-            self._set_if_there("memory", "memory.swap.max", 0)
-            self._set_if_there("memory", "memory.oom.group", 1)
-            self._set("pids", "pids.max", limits.processes)
             self._set_if_there("cpu", "cpu.max", f"{quota} {PERIOD_US}")
         else:
-            self._set("memory", "memory.limit_in_bytes", limits.memory)
-            # Memory and swap together.
-            self._set_if_there("memory", "memory.memsw.limit_in_bytes", limits.memory)
-            self._set("pids", "pids.max", limits.processes)
             self._set_if_there("cpu", "cpu.cfs_period_us", PERIOD_US)
             self._set_if_there("cpu", "cpu.cfs_quota_us", quota)
+
+    def limit_memory(self, size: int) -> None:
+        """Limit the group and those below it together, without swap."""
+        if self.version == 2:
+            self._set("memory", "memory.max", size)
+            self._set_if_there("memory", "memory.swap.max", 0)
+        else:
+            # This is the limit of memory and swap together, which must never be less than that of memory.
+            self._set_if_there("memory", "memory.memsw.limit_in_bytes", -1)
+            self._set("memory", "memory.limit_in_bytes", size)
+            self._set_if_there("memory", "memory.memsw.limit_in_bytes", size)
 
     def yield_to_others(self) -> None:
         self._set_if_there("cpu", "cpu.weight", WEIGHT)

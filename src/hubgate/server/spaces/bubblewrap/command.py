@@ -31,6 +31,9 @@ _CONFIGURATION = (
     "/etc/ssl/openssl.cnf",
 )
 
+# Files of the operator, which may contain secrets that the hub's user can read.
+_HIDDEN = ("/usr/local/etc", "/usr/local/var", "/usr/src")
+
 PASSWD = f"space:x:{USER_INSIDE}:{USER_INSIDE}::/app:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n"
 GROUP = f"space:x:{USER_INSIDE}:\nnogroup:x:65534:\n"
 HOSTS = "127.0.0.1 localhost space\n::1 localhost\n"
@@ -77,6 +80,9 @@ class Command:
 
     def system(self, python: Python) -> None:
         self.bind(Bind(Path("/usr"), "/usr"))
+        for hidden in _HIDDEN:
+            if Path(hidden).is_dir():
+                self.add("--perms", "0555", "--size", "4096", "--tmpfs", hidden, "--remount-ro", hidden)
         for path in map(Path, _SYSTEM):
             if path.is_symlink():
                 self.add("--symlink", str(path.readlink()), str(path))

@@ -19,7 +19,9 @@ PACKAGES = "/opt/hubgate"
 PROBE_SECONDS = 10
 
 _PROBE = """
-import importlib.util, json, pathlib, sys
+import importlib.util, json, pathlib, sys, tarfile
+# Without it, `inside.py` cannot unpack files safely: 3.10.12, 3.11.4 and later have it.
+tarfile.data_filter
 pip = ["-m", "pip"] if importlib.util.find_spec("pip") else None
 if pip is None and importlib.util.find_spec("ensurepip"):
     import ensurepip

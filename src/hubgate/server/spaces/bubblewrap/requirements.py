@@ -6,31 +6,29 @@ the packages nor the archive. A Space does not use what another has installed, b
 """
 
 import asyncio
-import contextlib
 import hashlib
 import json
 import os
 import re
 import socket
-import subprocess
 import tempfile
-from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
 from hubgate.server.spaces.bubblewrap.command import Bind, Folder
 from hubgate.server.spaces.bubblewrap.environment import INSTALLED, PROXY, WORK, forwarding, sandbox_environment
+from hubgate.server.spaces.bubblewrap.installed import Installed, delete
 from hubgate.server.spaces.bubblewrap.pythons import Python, find_pythons
 from hubgate.server.spaces.bubblewrap.sandbox import Contents
 from hubgate.server.spaces.bubblewrap.sandboxes import Sandboxes
 from hubgate.server.spaces.runner import MIB, App, BuildFailed, Environment, Log
 
 UNPACK_SECONDS = 300.0
-# The app that runs uses one of them, and the one that replaces it another.
-RETAINED = 3
+# Each may use the memory and the disk of a Space together.
+BUILDS_AT_ONCE = 2
 # Settings of the operator's pip that say where packages are found.
-_PIP_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_CERT")
+_PIP_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST")
 _PIP_CONFIGURATION = Path("/etc/pip.conf")
 _CREDENTIALS = re.compile(r"://[^/\s]*@")
 _PACKAGES, _TEMPORARY = f"{INSTALLED}/packages", f"{INSTALLED}/temporary"
@@ -39,46 +37,35 @@ _SMALL_BYTES = 16 * MIB
 
 
 class Requirements:
-    def __init__(self, sandboxes: Sandboxes) -> None:
-        self._sandboxes = sandboxes
-
-    def folder(self, space: str) -> Path:
-        return self._sandboxes.folder / "installed" / hashlib.sha256(space.encode()).hexdigest()[:32]
+    def __init__(self, sandboxes: Sandboxes, installed: Installed) -> None:
+        self._sandboxes, self._installed = sandboxes, installed
+        self._turn = asyncio.Semaphore(BUILDS_AT_ONCE)
 
     async def install(self, app: App, log: Log) -> Environment:
-        """The folder for these requirements; installed now if there is none."""
-        python = find_pythons()[app.python]
+        """The environment with these requirements; installed now if there is none."""
         key = hashlib.sha256(json.dumps([app.python, app.requirements, app.index]).encode()).hexdigest()[:32]
-        target = self.folder(app.space) / key
-        if target.exists():
+        if self._installed.find(app.space, key):
             log("hubgate: the requirements are already installed")
-            target.touch()
             return Environment(key)
-        self._sandboxes.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._turn.locked():
+            log("hubgate: waiting for the builds of other Spaces")
+        async with self._turn:
+            await self._install(app, key, log)
+        return Environment(key)
+
+    async def _install(self, app: App, key: str, log: Log) -> None:
+        await asyncio.to_thread(self._installed.clean, app.space)
+        await asyncio.to_thread(self._installed.make_room, app.limits.disk)
         with tempfile.TemporaryFile(dir=self._sandboxes.folder) as archive:
             try:
                 async with asyncio.timeout(app.limits.build_seconds):
-                    await self._run_pip(app, python, archive, log)
+                    await self._run_pip(app, find_pythons()[app.python], archive, log)
             except TimeoutError:
                 raise BuildFailed(
                     f"The requirements were not installed within {app.limits.build_seconds:.0f} s."
                 ) from None
             archive.seek(0)
-            await self._unpack(app, archive, target, log)
-        await asyncio.to_thread(self._delete_unused, app.space)
-        return Environment(key)
-
-    async def delete(self, space: str) -> None:
-        await asyncio.to_thread(_delete, self.folder(space))
-
-    async def retain(self, spaces: Collection[str]) -> None:
-        await asyncio.to_thread(self._delete_others, {self.folder(space) for space in spaces})
-
-    def _delete_others(self, retained: Collection[Path]) -> None:
-        installed = self._sandboxes.folder / "installed"
-        for path in list(installed.iterdir()) if installed.exists() else []:
-            if path not in retained:
-                _delete(path)
+            await self._unpack(app, archive, key, log)
 
     async def _run_pip(self, app: App, python: Python, archive: IO[bytes], log: Log) -> None:
         if python.pip is None:
@@ -129,18 +116,18 @@ class Requirements:
         if not is_whole:
             raise BuildFailed(f"The installed requirements are larger than {limits.disk // MIB:,} MiB.")
 
-    async def _unpack(self, app: App, archive: IO[bytes], target: Path, log: Log) -> None:
+    async def _unpack(self, app: App, archive: IO[bytes], key: str, log: Log) -> None:
         python = next(iter(find_pythons().values()))
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        unfinished = Path(tempfile.mkdtemp(dir=target.parent, prefix="unfinished-"))
+        unfinished = self._installed.unfinished(app.space)
+        packages = unfinished / "packages"
         try:
             user = self._sandboxes.user(app.space)
             if user is not None:
-                os.chown(unfinished, user, user)
+                os.chown(packages, user, user)
             contents = Contents(
                 python,
                 [],
-                [Bind(unfinished, INSTALLED, is_writable=True)],
+                [Bind(packages, INSTALLED, is_writable=True)],
                 {"mode": "unpack", "folder": INSTALLED},
                 [archive.fileno()],
             )
@@ -153,17 +140,9 @@ class Requirements:
                 await sandbox.kill()
             if ended.status:
                 raise BuildFailed(f"The installed requirements could not be stored. {ended.reason}")
-            with contextlib.suppress(FileExistsError):
-                await asyncio.to_thread(unfinished.rename, target)
+            await asyncio.to_thread(self._installed.finish, unfinished, key)
         finally:
-            await asyncio.to_thread(_delete, unfinished)
-
-    def _delete_unused(self, space: str) -> None:
-        """Delete what was not used recently, and what an earlier process left unfinished."""
-        entries = sorted(self.folder(space).iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
-        finished = [path for path in entries if not path.name.startswith("unfinished-")]
-        for path in {*finished[RETAINED:], *(path for path in entries if path not in finished)}:
-            _delete(path)
+            await asyncio.to_thread(delete, unfinished)
 
 
 def _pip_arguments(app: App) -> list[str]:
@@ -201,8 +180,3 @@ def _copy(reader: int, archive: IO[bytes], limit: int) -> bool:
             archive.write(data)
     archive.flush()
     return True
-
-
-def _delete(folder: Path) -> None:
-    """Delete a folder that a Space has filled. With `rm`: its folders may be nested deeper than Python can recurse."""
-    subprocess.run(["rm", "-rf", "--one-file-system", "--", folder], check=False, capture_output=True)

@@ -4,27 +4,30 @@ import asyncio
 import os
 import socket
 from collections.abc import Collection
+from contextlib import ExitStack
 from pathlib import Path
 
 from hubgate.server.spaces.bubblewrap import checks
 from hubgate.server.spaces.bubblewrap.command import Bind, Folder
 from hubgate.server.spaces.bubblewrap.environment import INSTALLED, PROXY, WORK, app_environment, forwarding
+from hubgate.server.spaces.bubblewrap.installed import Installed
 from hubgate.server.spaces.bubblewrap.owners import end_sandboxes_of_dead_owners
 from hubgate.server.spaces.bubblewrap.pythons import find_pythons
 from hubgate.server.spaces.bubblewrap.requirements import Requirements
 from hubgate.server.spaces.bubblewrap.running import RunningApp
 from hubgate.server.spaces.bubblewrap.sandbox import Contents
 from hubgate.server.spaces.bubblewrap.sandboxes import Sandboxes
-from hubgate.server.spaces.runner import App, Environment, Limits, Log
+from hubgate.server.spaces.runner import App, Environment, LimitsTogether, Log
 
 
 class BubblewrapRunner:
-    """`folder` is private to the hub. `total` limits all Spaces of this machine together."""
+    """`folder` is private to the hub. `together` limits all Spaces of this machine."""
 
-    def __init__(self, folder: Path, total: Limits | None = None) -> None:
+    def __init__(self, folder: Path, together: LimitsTogether | None = None) -> None:
         self._folder = folder
-        self._sandboxes = Sandboxes(folder, total)
-        self._requirements = Requirements(self._sandboxes)
+        self._sandboxes = Sandboxes(folder, together.memory if together else None)
+        self._installed = Installed(folder / "installed", together.disk if together else None)
+        self._requirements = Requirements(self._sandboxes, self._installed)
         self._running: set[RunningApp] = set()
 
     def problems(self) -> list[str]:
@@ -40,46 +43,41 @@ class BubblewrapRunner:
         return await self._requirements.install(app, log) if app.requirements.strip() else Environment("")
 
     async def start(self, app: App, environment: Environment, log: Log) -> RunningApp:
-        python = find_pythons()[app.python]
-        binds = [Bind(app.proxy, PROXY)]
-        if environment.id:
-            binds.append(Bind(self._requirements.folder(app.space) / environment.id, INSTALLED))
-        spec = {
-            "mode": "run",
-            "command": [str(python.executable), "-u", f"./{app.app_file}"],
-            "environment": app_environment(app, python),
-            "folder": WORK,
-            "full": WORK,
-            **forwarding(),
-        }
-        name = self._sandboxes.next_name()
-        path = self._folder / "sockets" / name
-        control, inner = socket.socketpair()
-        listener = _listen(path)
-        source = os.open(app.source, os.O_RDONLY | os.O_CLOEXEC)
-        # Files in it count towards the limit of memory, which must be reached later.
-        work = Folder(WORK, min(app.limits.disk, app.limits.memory // 2))
-        contents = Contents(python, [work], binds, spec, [inner.fileno(), listener.fileno(), source])
-        try:
-            sandbox = await self._sandboxes.open(app.space, app.limits, name, contents, log)
-        except BaseException:
-            control.close()
-            path.unlink(missing_ok=True)
-            raise
-        finally:
-            inner.close()
-            listener.close()
-            os.close(source)
-        running = RunningApp(sandbox, control, path)
+        with ExitStack() as opened:
+            python = find_pythons()[app.python]
+            binds = [Bind(app.proxy, PROXY)]
+            if environment.id:
+                binds.append(Bind(self._installed.packages(app.space, environment.id), INSTALLED))
+                opened.callback(os.close, self._installed.lock(app.space, environment.id))
+            spec = {
+                "mode": "run",
+                "command": [str(python.executable), "-u", f"./{app.app_file}"],
+                "environment": app_environment(app, python),
+                "folder": WORK,
+                "full": WORK,
+                **forwarding(),
+            }
+            name = self._sandboxes.next_name()
+            path = self._folder / "sockets" / name
+            # Files in it count towards the limit of memory, which must be reached later.
+            work = Folder(WORK, min(app.limits.disk, app.limits.memory // 2))
+            control, inner = socket.socketpair()
+            opened.callback(control.close)
+            with inner, _listen(path) as listener, app.source.open("rb") as source:
+                opened.callback(path.unlink, missing_ok=True)
+                descriptors = [inner.fileno(), listener.fileno(), source.fileno()]
+                contents = Contents(python, [work], binds, spec, descriptors)
+                sandbox = await self._sandboxes.open(app.space, app.limits, name, contents, log)
+            running = RunningApp(sandbox, control, path, opened.pop_all())
         self._running.add(running)
         running.on_end(lambda: self._running.discard(running))
         return running
 
     async def forget(self, space: str) -> None:
-        await self._requirements.delete(space)
+        await asyncio.to_thread(self._installed.forget, space)
 
     async def retain(self, spaces: Collection[str]) -> None:
-        await self._requirements.retain(spaces)
+        await asyncio.to_thread(self._installed.retain, spaces)
 
     async def close(self) -> None:
         await asyncio.gather(*(running.stop(0) for running in self._running))

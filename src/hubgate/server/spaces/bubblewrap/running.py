@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 from hubgate.server.spaces.bubblewrap.sandbox import Sandbox
@@ -13,8 +14,10 @@ MESSAGE_BYTES = 1024
 
 
 class RunningApp:
-    def __init__(self, sandbox: Sandbox, control: socket.socket, path: Path) -> None:
-        self._sandbox, self._path = sandbox, path
+    """`resources` are closed when the app has ended."""
+
+    def __init__(self, sandbox: Sandbox, control: socket.socket, path: Path, resources: ExitStack) -> None:
+        self._sandbox, self._path, self._resources = sandbox, path, resources
         self._control = control
         self._control.setblocking(False)
         # Ports on which the app listens instead of its own, as it says.
@@ -76,8 +79,7 @@ class RunningApp:
         result = await self._sandbox.wait()
         self._messages.cancel()
         await asyncio.gather(self._messages, return_exceptions=True)
-        self._control.close()
-        self._path.unlink(missing_ok=True)
+        self._resources.close()
         return result
 
     async def _read_messages(self) -> None:

@@ -14,10 +14,10 @@ from hubgate.server.spaces.runner import Limits, Log
 
 
 class Sandboxes:
-    """Nothing is created before the first sandbox. `total` limits all Spaces of this machine together."""
+    """Nothing is created before the first sandbox. `memory` limits all Spaces of this machine together."""
 
-    def __init__(self, folder: Path, total: Limits | None) -> None:
-        self.folder, self._total = folder, total
+    def __init__(self, folder: Path, memory: int | None) -> None:
+        self.folder, self._memory = folder, memory
         self._count = 0
 
     async def open(self, space: str, limits: Limits, name: str, contents: Contents, log: Log) -> Sandbox:
@@ -52,8 +52,8 @@ class Sandboxes:
         name = hashlib.sha256(os.fsencode(self.folder.absolute())).hexdigest()[:12]
         group = find_hierarchy().group(f"hubgate-{name}")
         prepare(group)
-        if self._total is not None:
-            group.limit(self._total)
+        if self._memory is not None:
+            group.limit_memory(self._memory)
         return group
 
     @cached_property

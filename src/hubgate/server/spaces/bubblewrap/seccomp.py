@@ -98,6 +98,8 @@ _SOCKETS = ((41, 198), (53, 199))
 _NEW_NAMESPACES = 0x7E020000
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
 _NETLINK_ROUTE = 0
+# The default, ICMP, TCP, UDP, ICMPv6.
+_PROTOCOLS = (0, 1, 6, 17, 58)
 # Both would insert input into a terminal.
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 
@@ -138,21 +140,28 @@ def seccomp_filter() -> bytes:
         ],
     )
     for call in _SOCKETS:
-        program += _when(
-            call[column],
-            [
-                _load_argument(0),
-                _step(_JUMP_IF_EQUAL, _AF_UNIX, 6, 0),
-                _step(_JUMP_IF_EQUAL, _AF_INET, 5, 0),
-                _step(_JUMP_IF_EQUAL, _AF_INET6, 4, 0),
-                _step(_JUMP_IF_EQUAL, _AF_NETLINK, 0, 2),
-                _load_argument(2),
-                _step(_JUMP_IF_EQUAL, _NETLINK_ROUTE, 1, 0),
-                _deny(errno.EAFNOSUPPORT),
-            ],
-        )
+        program += _when(call[column], _socket_rules())
     program.append(_step(_RETURN, _ALLOW))
     return b"".join(program)
+
+
+def _socket_rules() -> list[bytes]:
+    """Allow the families and protocols that programs use: the kernel loads modules for others."""
+    last = len(_PROTOCOLS)
+    return [
+        _load_argument(0),
+        _step(_JUMP_IF_EQUAL, _AF_UNIX, 9 + last, 0),
+        _step(_JUMP_IF_EQUAL, _AF_INET, 6, 0),
+        _step(_JUMP_IF_EQUAL, _AF_INET6, 5, 0),
+        _step(_JUMP_IF_EQUAL, _AF_NETLINK, 1, 0),
+        _deny(errno.EAFNOSUPPORT),
+        _load_argument(2),
+        _step(_JUMP_IF_EQUAL, _NETLINK_ROUTE, 3 + last, 0),
+        _deny(errno.EAFNOSUPPORT),
+        _load_argument(2),
+        *(_step(_JUMP_IF_EQUAL, protocol, last - number, 0) for number, protocol in enumerate(_PROTOCOLS)),
+        _deny(errno.EPROTONOSUPPORT),
+    ]
 
 
 def _step(operation: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:

@@ -25,6 +25,10 @@ from hubgate.server.webhooks.tunnels.channel import Receiving, TakenRequest
 log = logging.getLogger("hubgate.spaces")
 
 MAX_CRASHES = 5
+_WHILE_SERVING = {
+    Stage.BUILDING: Stage.RUNNING_BUILDING,
+    Stage.APP_STARTING: Stage.RUNNING_APP_STARTING,
+}
 
 
 @dataclass(eq=False)
@@ -53,7 +57,7 @@ class HostedSpace:
         self._tried: int | None = None
         self._failures = row.failures
         self._used_at = time.monotonic()
-        self._is_stopping = False
+        self._is_stopping = self._is_abandoned = False
         self._task = asyncio.create_task(self._run())
 
     @property
@@ -87,6 +91,12 @@ class HostedSpace:
         self._changed.set()
         await self._task
 
+    async def abandon(self) -> None:
+        """End the app at once, without the database: another process may soon run it."""
+        self._is_stopping = self._is_abandoned = True
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
     @property
     def _is_wanted(self) -> bool:
         return not self._is_stopping and self._row.wanted == RUN and self._row.sdk != ""
@@ -107,11 +117,21 @@ class HostedSpace:
             await self._end()
 
     async def _end(self) -> None:
-        pace = self._context.pace
         app, self._app = self._app, None
-        # Before the app stops: a request must wait for the next one.
-        with contextlib.suppress(Exception):
-            await self._db.write(lambda tx: store.set_running(tx, self._lease, None, None))
+        try:
+            if not self._is_abandoned:
+                # Before the app stops: a request must wait for the next one.
+                with contextlib.suppress(Exception):
+                    await self._db.write(lambda tx: store.set_running(tx, self._lease, None, None))
+        finally:
+            await self._end_app(app)
+        if not self._is_abandoned:
+            with contextlib.suppress(Exception):
+                await self._logs.flush()
+                await self._db.write(lambda tx: store.release(tx, self._lease))
+
+    async def _end_app(self, app: ServingApp | None) -> None:
+        pace = self._context.pace
         try:
             if app is not None:
                 await self._retire(app, pace.last_grace if self._is_stopping else pace.grace)
@@ -119,9 +139,6 @@ class HostedSpace:
         except Exception:
             # The lease must end in all cases.
             log.exception("Space %s could not be stopped cleanly", self._lease.repo_id)
-        with contextlib.suppress(Exception):
-            await self._logs.flush()
-            await self._db.write(lambda tx: store.release(tx, self._lease))
 
     async def _replace(self, row: Space) -> None:
         """Build and start a version. The app before it serves until the new one answers."""
@@ -214,7 +231,7 @@ class HostedSpace:
         async def unit(tx: Tx) -> None:
             message = f"{reason} It is started again."
             await store.report(tx, self._lease, row.version, Stage.APP_STARTING, message, now)
-            await store.set_failures(tx, self._lease, self._failures, now + int(seconds * SECOND))
+            await store.set_failures(tx, self._lease, self._failures)
 
         await self._db.write(unit)
         with contextlib.suppress(TimeoutError):
@@ -227,7 +244,7 @@ class HostedSpace:
         context, now = self._context, self._clock()
 
         async def unit(tx: Tx) -> None:
-            await store.set_failures(tx, self._lease, self._failures, None)
+            await store.set_failures(tx, self._lease, self._failures)
             if await store.report(tx, self._lease, row.version, Stage.RUNTIME_ERROR, reason, now):
                 await notify_failed(tx, context, self._lease.repo_id, reason)
 
@@ -261,18 +278,15 @@ class HostedSpace:
         # Without an app, it has stopped since the statement that took the request.
         host = self._context.hub_address[0]
         answer = await forward(app.running, host, request.id, request.message) if app else not_running(request.id)
-        await receiving.answer(request.receiver_id, request.id, answer)
+        try:
+            await receiving.answer(request.receiver_id, request.id, answer)
+        except HubError as error:
+            # The caller gets no answer in time.
+            log.warning("the answer of Space %s could not be stored: %s", self._lease.repo_id, error)
 
     def _stage_reporter(self, row: Space) -> Report:
-        async def report(building: bool) -> None:
-            is_serving = self._app is not None
-            stages = {
-                (True, False): Stage.BUILDING,
-                (True, True): Stage.RUNNING_BUILDING,
-                (False, False): Stage.APP_STARTING,
-                (False, True): Stage.RUNNING_APP_STARTING,
-            }
-            stage, now = stages[building, is_serving], self._clock()
-            await self._db.write(lambda tx: store.report(tx, self._lease, row.version, stage, "", now))
+        async def report(stage: Stage) -> None:
+            shown, now = stage if self._app is None else _WHILE_SERVING[stage], self._clock()
+            await self._db.write(lambda tx: store.report(tx, self._lease, row.version, shown, "", now))
 
         return report

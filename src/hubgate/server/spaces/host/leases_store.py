@@ -140,10 +140,9 @@ async def set_running(tx: Tx, lease: Lease, version: int | None, sha: str | None
     await tx.exec(sql, {"repo_id": lease.repo_id, "process": lease.process, "version": version, "sha": sha})
 
 
-async def set_failures(tx: Tx, lease: Lease, failures: int, retry_at: int | None) -> None:
-    sql = f"UPDATE spaces SET failures = :failures, retry_at = :retry_at WHERE {_LEASED}"
-    values: Params = {"repo_id": lease.repo_id, "process": lease.process}
-    await tx.exec(sql, {**values, "failures": failures, "retry_at": retry_at})
+async def set_failures(tx: Tx, lease: Lease, failures: int) -> None:
+    sql = f"UPDATE spaces SET failures = :failures WHERE {_LEASED}"
+    await tx.exec(sql, {"repo_id": lease.repo_id, "process": lease.process, "failures": failures})
 
 
 async def set_use(tx: Tx, lease: Lease, milli_cpu: int, use: Use) -> None:

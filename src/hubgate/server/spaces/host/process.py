@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import time
 from functools import partial
 
 from hubgate.server.clock import SECOND
@@ -17,6 +18,7 @@ from hubgate.server.webhooks.tunnels.channel import Receiving
 
 log = logging.getLogger("hubgate.spaces")
 
+CLEAN_SECONDS = 3600.0
 WAITING_AFTER = 5 * SECOND
 WAITING = (
     "It waits until another Space sleeps or is paused: the hub runs {running} Spaces at once on a machine, and "
@@ -30,22 +32,24 @@ class SpacesProcess:
         self._leases = Leases(context.spaces.db, context.folder / "processes")
         self._spaces: dict[str, HostedSpace] = {}
         self._woken = asyncio.Event()
+        self._cleans_at = 0.0
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run Spaces until `stop` is set, then stop their apps. Another process, or the next one, starts them again."""
         context = self._context
         await context.runner.sweep()
-        await context.runner.retain(await context.spaces.db.read_long(store.all_ids))
         await self._leases.start()
         listening = await context.spaces.db.listen(self._on_signal)
         waiting = asyncio.create_task(stop.wait())
         waiting.add_done_callback(lambda _: self._woken.set())
+        watching = asyncio.create_task(self._watch_lease())
         try:
             while not stop.is_set():
                 await self._step_safely()
                 await wait_for(self._woken, context.pace.poll)
         finally:
             waiting.cancel()
+            watching.cancel()
             await listening.close()
             await self._stop_all()
             with contextlib.suppress(HubError):
@@ -65,11 +69,19 @@ class SpacesProcess:
             await self._leases.start()
         except Exception:
             log.exception("Spaces could not be updated, which will be retried")
-            if self._leases.must_stop:
-                await self._stop_all()
+
+    async def _watch_lease(self) -> None:
+        """End all apps before another process starts them, also while the database does not respond."""
+        while True:
+            await asyncio.sleep(self._context.pace.poll)
+            if self._leases.must_stop and self._spaces:
+                log.warning("the database does not respond; Spaces are stopped, because another process may start them")
+                spaces, self._spaces = list(self._spaces.values()), {}
+                await asyncio.gather(*(each.abandon() for each in spaces), return_exceptions=True)
 
     async def _step(self) -> None:
         await self._leases.beat()
+        await self._delete_unused_packages()
         await self._claim()
         await self._explain_waiting()
         rows = {row.repo_id: row for row in await store.leased(self._context.spaces.db, self._leases.id)}
@@ -84,6 +96,12 @@ class SpacesProcess:
         # A Space that is done has released its lease, and may be leased again.
         self._spaces = {repo_id: each for repo_id, each in self._spaces.items() if not each.is_done}
         await self._take_requests()
+
+    async def _delete_unused_packages(self) -> None:
+        """Delete the packages of deleted Spaces, at the start and every hour."""
+        if time.monotonic() >= self._cleans_at:
+            self._cleans_at = time.monotonic() + CLEAN_SECONDS
+            await self._context.runner.retain(await self._context.spaces.db.read_long(store.all_ids))
 
     async def _claim(self) -> None:
         context = self._context

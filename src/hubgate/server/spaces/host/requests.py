@@ -1,10 +1,11 @@
 """Forwards a request to an app, and reads its answer within limits."""
 
 import asyncio
+from collections.abc import Sequence
 
 import msgspec
 
-from hubgate.server.egress.client import request_head
+from hubgate.server.egress.client import can_be_sent, request_head
 from hubgate.server.egress.connection import Connection
 from hubgate.server.egress.resolve import Unreachable
 from hubgate.server.egress.target import Target
@@ -29,10 +30,7 @@ async def forward(app: Running, host: str, request_id: str, message: bytes) -> b
     """The message with the app's answer, or with 502 if there is none."""
     head, body = unpack(message, RequestHead)
     target = Target("http", host, 80, head.path, None)
-    try:
-        start = request_head("POST", target, {name: value for name, value in head.headers if name.lower() != _CODING})
-    except ValueError:
-        return _failure(request_id, 400, "A header cannot be forwarded.")
+    start = request_head("POST", target, _sendable(head.headers))
     request = start + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
@@ -52,6 +50,16 @@ async def forward(app: Running, host: str, request_id: str, message: bytes) -> b
     # A longer value is not usable, and must not make the message too large.
     retry_after = (answer.header("retry-after") or "")[:LONGEST_RETRY_AFTER]
     return pack(AnswerHead(request_id, answer.status, retry_after or None), answer.body)
+
+
+def _sendable(headers: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The headers for the app. Those with other characters than usual are left out, and repeated ones joined."""
+    found: dict[str, str] = {}
+    for name, value in headers:
+        lower = name.lower()
+        if lower != _CODING and can_be_sent(name, value):
+            found[lower] = f"{found[lower]}, {value}" if lower in found else value
+    return found
 
 
 def not_running(request_id: str) -> bytes:

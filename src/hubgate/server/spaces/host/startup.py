@@ -27,8 +27,8 @@ from hubgate.server.spaces.runner import App, BuildFailed, NotListening, Running
 
 log = logging.getLogger("hubgate.spaces")
 
-# Called with whether the version is being built; otherwise its app is starting.
-Report = Callable[[bool], Awaitable[None]]
+# Called with BUILDING, and then with APP_STARTING.
+Report = Callable[[Stage], Awaitable[None]]
 
 
 class Crashed(Exception):
@@ -64,7 +64,7 @@ class Startup:
         repo = await repo_store.by_id(context.spaces.db, row.repo_id)
         if repo is None:
             raise Rejected(Stage.STOPPED, "The Space was deleted.")
-        await report(True)
+        await report(Stage.BUILDING)
         if is_new:
             await self._logs.clear(BUILD)
         build_log, run_log = self._logs.to(BUILD), self._logs.to(RUN)
@@ -89,7 +89,7 @@ class Startup:
         except BuildFailed as error:
             build_log(f"hubgate: {error}")
             raise Rejected(Stage.BUILD_ERROR, str(error)) from error
-        await report(False)
+        await report(Stage.APP_STARTING)
         if is_new:
             await self._logs.clear(RUN)
         running = await runner.start(app, built, run_log)
@@ -150,8 +150,8 @@ class Startup:
         for left_behind in self._folder.glob("*.tar"):
             left_behind.unlink(missing_ok=True)
         direct = frozenset({context.hub_address})
-        for name, allowed in (("proxy.sock", direct), ("build.sock", direct | context.index_addresses)):
+        running, building = Proxy(context.egress, direct), Proxy(context.egress, direct | context.index_addresses)
+        for name, proxy in (("proxy.sock", running), ("build.sock", building)):
             (self._folder / name).unlink(missing_ok=True)
-            proxy = Proxy(context.egress, frozenset(allowed))
             await proxy.listen(self._folder / name)
-            self._proxies.append(proxy)
+        self._proxies = [running, building]

@@ -14,7 +14,7 @@ spaces = Table(
     owner("repos", "repo_id", key=True),
     # "python" or "gradio"; "" if the card no longer names an SDK that the hub runs.
     Column("sdk", Text, nullable=False),
-    # "run" or "pause".
+    # "run", "pause", or "stop", which only the operator changes.
     Column("wanted", Text, nullable=False, server_default="run"),
     # Incremented by every push to main, restart, and change of secrets or variables: what runs is older than that.
     Column("version", BigInteger, nullable=False, server_default="1"),
@@ -32,9 +32,8 @@ spaces = Table(
     # Seconds without a request after which it sleeps; null: never.
     Column("sleep_seconds", BigInteger),
     Column("last_request_at", BigInteger, nullable=False),
-    # Crashes in a row, and when it is started again after the last one.
+    # Crashes in a row.
     Column("failures", BigInteger, nullable=False, server_default="0"),
-    Column("retry_at", BigInteger),
     # The process of `space_processes` that builds and runs it; null without one.
     Column("process", Text),
     # What it uses: thousandths of a CPU, bytes, processes. Null if it does not run.

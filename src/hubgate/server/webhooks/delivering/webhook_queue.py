@@ -58,6 +58,8 @@ class Item:
     host: str = ""
     # Part of a replay of many deliveries, which has a rate.
     is_paced: bool = False
+    # How often it was not sent because the receiver, a Space, was starting.
+    starts: int = 0
 
 
 @dataclass(slots=True, eq=False)

@@ -18,11 +18,13 @@ from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.webhook_queue import Item
 from hubgate.server.webhooks.requests.outcome import Try
 from hubgate.server.webhooks.requests.request import Outgoing, Prepared, outgoing
-from hubgate.server.webhooks.tunnels.forwarding import ReceiverDown
+from hubgate.server.webhooks.tunnels.forwarding import ReceiverDown, ReceiverStarting
 
 log = logging.getLogger("hubgate.deliver")
 
 MAX_READ = 64 * 1024
+# A delivery waits for a Space that starts: with its deadline, a little longer than a build may take.
+MAX_STARTS = 60
 
 
 @dataclass(slots=True, eq=False)
@@ -139,9 +141,13 @@ class Sender:
             await self._end_without_response(request, is_public=True)
         except (NotFound, ReceiverDown) as error:
             self._end(request, self._attempt(request, HttpResponse(error.status, [], error.message.encode())))
+        except ReceiverStarting as error:
+            # Not a failure of the receiver, unless it takes longer than any start: it may wait for room for days.
+            request.item.starts += 1
+            failure = HttpResponse(error.status, [], error.message.encode())
+            self._end(request, self._attempt(request, failure) if request.item.starts > MAX_STARTS else None)
         except HubError:
-            # Too many requests wait, a Space is starting, or the database does not respond: nothing was sent. This is
-            # not a failure of the receiver, and the delivery is sent again soon.
+            # Too many requests wait, or the database does not respond: nothing was sent, and it is sent again soon.
             self._end(request, None)
         else:
             retry_after = [("retry-after", answer.retry_after)] if answer.retry_after else []

@@ -65,7 +65,6 @@ def _create_spaces() -> None:
         sa.Column("sleep_seconds", sa.BigInteger),
         sa.Column("last_request_at", sa.BigInteger, nullable=False),
         sa.Column("failures", sa.BigInteger, nullable=False, server_default="0"),
-        sa.Column("retry_at", sa.BigInteger),
         sa.Column("process", sa.Text),
         sa.Column("used_cpu", sa.BigInteger),
         sa.Column("used_memory", sa.BigInteger),

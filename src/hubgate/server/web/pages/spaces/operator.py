@@ -52,6 +52,11 @@ def routes(pages: Pages, repos: Repos, spaces: Spaces) -> list[Route]:
         await management.stop(spaces, repo, actor_of(request))
         return pages.redirect(return_address(request, _PATH), f"Stopped {repo.full_name}.")
 
+    async def start(request: HubRequest) -> Response:
+        repo = await find(request)
+        await management.start(spaces, repo, actor_of(request))
+        return pages.redirect(return_address(request, _PATH), f"Started {repo.full_name}.")
+
     async def set_sleep_time(request: HubRequest) -> Response:
         repo = await find(request)
         seconds = _seconds(request.form_fields.get("hours").strip())
@@ -62,6 +67,7 @@ def routes(pages: Pages, repos: Repos, spaces: Spaces) -> list[Route]:
     return [
         operator_route("GET", _PATH, show, "Spaces that run"),
         operator_route("POST", f"{one}/stop", stop, "Stop a Space"),
+        operator_route("POST", f"{one}/start", start, "Start a Space that was stopped"),
         operator_route("POST", f"{one}/sleep", set_sleep_time, "Set when a Space sleeps, without a limit"),
     ]
 
