@@ -38,9 +38,10 @@ def ada(spaces_hub: RunningHub, user: User) -> Iterator[httpx.Client]:
         yield client
 
 
-def deliver_within(hub: RunningHub, seconds: float) -> int:
+def deliver_within(hub: RunningHub, seconds: float, starts: int = 60) -> int:
     async def work(opened: Hub) -> int:
-        webhooks = replace(opened.webhooks, pace=replace(opened.webhooks.pace, deadline_seconds=seconds))
+        pace = replace(opened.webhooks.pace, deadline_seconds=seconds, starts=starts)
+        webhooks = replace(opened.webhooks, pace=pace)
         return await deliver_due(webhooks, silence_seconds=None)
 
     return hub.call(work)
@@ -118,8 +119,13 @@ def test_starting_space_delays_deliveries_without_counting_failures(spaces_hub: 
     assert find_space(spaces_hub, space).last_request_at == before.last_request_at + HOUR
     [waiting] = logs(ada, webhook)
     assert (waiting["state"], waiting["attempts"]) == ("pending", 0)
+    # A Space that does not start for a long time is a failure, so that the retries end at some time.
+    spaces_hub.clock.advance(10)
+    deliver_within(spaces_hub, 0.3, starts=0)
+    [failed] = logs(ada, webhook)
+    assert (failed["state"], failed["attempts"], failed["status"]) == ("retrying", 1, 503)
     with serve_space(spaces_hub, space) as served:
-        spaces_hub.clock.advance(10)
+        spaces_hub.clock.advance(60)
         settle(spaces_hub)
         assert [delivery["state"] for delivery in logs(ada, webhook)] == ["delivered"]
         assert len(served.heads) == 1

@@ -104,7 +104,7 @@ def test_page_says_why_nothing_runs(spaces_hub: RunningHub, user: User, hub: Run
 
 
 def test_operator_stops_a_space_and_lets_another_never_sleep(
-    spaces_hub: RunningHub, ada: httpx.Client, space: str
+    spaces_hub: RunningHub, ada: httpx.Client, user: User, space: str
 ) -> None:
     with browser_of(spaces_hub, create_user(spaces_hub, "olga", operator=True)) as operator:
         path = "/operator/spaces"
@@ -123,9 +123,16 @@ def test_operator_stops_a_space_and_lets_another_never_sleep(
         assert find_space(spaces_hub, space).sleep_seconds == 96 * 3600
         assert submit(operator, path, f"{path}/{NAME}/sleep", hours="0").status_code == 422
         submit(operator, path, f"{path}/{NAME}/stop")
-        assert find_space(spaces_hub, space).wanted == "pause"
-        assert "operator of this hub stopped" in ada.get(PAGE).text
+        assert find_space(spaces_hub, space).wanted == "stop"
+        page = ada.get(PAGE).text
+        assert ("operator of this hub stopped" in page, "Restart" in page) == (True, False)
+        # The owner cannot start it again, not even through a pause.
+        with api(spaces_hub, create_token(spaces_hub, user)) as client:
+            for action in ("pause", "restart"):
+                assert client.post(f"/api/spaces/{NAME}/{action}").status_code == 403
         assert NAME in operator.get(f"{path}?show=all").text
+        submit(operator, f"{path}?show=all", f"{path}/{NAME}/start")
+        assert find_space(spaces_hub, space).wanted == "run"
     assert ada.get("/operator/spaces").status_code == 403
 
 

@@ -16,7 +16,7 @@ from hubgate.server.egress.client import Egress
 from hubgate.server.egress.connection import Connection
 from hubgate.server.spaces.bubblewrap.runner import BubblewrapRunner
 from hubgate.server.spaces.proxy import Proxy
-from hubgate.server.spaces.runner import MIB, App, Environment, Exit, Limits, Runner, Running
+from hubgate.server.spaces.runner import MIB, App, Environment, Exit, Limits, LimitsTogether, Runner, Running
 
 # Small, so that tests reach them quickly.
 LIMITS = Limits(cpu=2.0, memory=192 * MIB, processes=32, disk=32 * MIB, build_seconds=120)
@@ -81,11 +81,15 @@ class Bed:
 
 @asynccontextmanager
 async def spaces_bed(
-    folder: Path, *, allowed: str = "", direct: frozenset[tuple[str, int]] = frozenset()
+    folder: Path,
+    *,
+    allowed: str = "",
+    direct: frozenset[tuple[str, int]] = frozenset(),
+    together: LimitsTogether | None = None,
 ) -> AsyncIterator[Bed]:
     folder.chmod(0o700)
     egress = Egress([ip_network(allowed)] if allowed else [])
-    runner, proxy = BubblewrapRunner(folder / "spaces"), Proxy(egress, direct)
+    runner, proxy = BubblewrapRunner(folder / "spaces", together), Proxy(egress, direct)
     socket = folder / "proxy.sock"
     await proxy.listen(socket)
     app = App("space-1", folder, "app.py", "", runner.pythons()[0], {}, LIMITS, socket, socket, "hub.example")

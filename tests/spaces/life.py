@@ -27,10 +27,17 @@ _APP = """
     import http.server, json, os
 
     class Handler(http.server.BaseHTTPRequestHandler):
+        # Keeps connections open.
+        protocol_version = "HTTP/1.1"
+
         def do_POST(self):
             received = self.rfile.read(int(self.headers["Content-Length"])).decode()
             if received == "crash":
                 os._exit(9)
+            if received == "odd status":
+                self.send_response(600)
+                self.end_headers()
+                return
             print("got", self.path, flush=True)
             names = ("COLOR", "TOKEN", "SPACE_ID", "SPACE_HOST", "HF_ENDPOINT")
             answer = {"version": VERSION, "path": self.path, "received": received,
@@ -38,6 +45,7 @@ _APP = """
             body = json.dumps(answer).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
+            self.send_header("Retry-After", "9" * 2000)
             self.end_headers()
             self.wfile.write(body)
 

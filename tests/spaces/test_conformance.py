@@ -11,7 +11,7 @@ import pytest
 from tests.spaces.bed import LIMITS, SERVER, archive, get, spaces_bed
 
 from hubgate.server.egress.resolve import Unreachable
-from hubgate.server.spaces.runner import MIB, NotListening
+from hubgate.server.spaces.runner import MIB, LimitsTogether, NotListening
 
 
 async def test_this_machine_can_run_spaces(tmp_path: Path) -> None:
@@ -120,6 +120,15 @@ async def test_memory_is_limited(tmp_path: Path) -> None:
     async with spaces_bed(tmp_path) as bed:
         result = await bed.ended("x = bytearray(400 * 2**20)")
         assert result.reason == "It used more than its 192 MiB of memory and was ended."
+
+
+async def test_memory_of_all_apps_together_is_limited(tmp_path: Path) -> None:
+    together = LimitsTogether(memory=128 * MIB, disk=64 * MIB)
+    async with spaces_bed(tmp_path, together=together) as bed:
+        small = await bed.serving(space="space-2")
+        result = await bed.ended("x = bytearray(160 * 2**20)")
+        assert result.reason == "All Spaces of this machine together used up their memory, and it was ended."
+        assert await get(small) == b"hello"
 
 
 async def test_disk_is_limited(tmp_path: Path) -> None:

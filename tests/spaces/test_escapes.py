@@ -120,13 +120,15 @@ attempt("public, version 6", lambda: dial(("2001:db8::1", 80), socket.AF_INET6))
 attempt("interfaces", lambda: sorted(name for _, name in socket.if_nameindex()))
 attempt("raw", lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1).fileno())
 attempt("packet", lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW).fileno())
+attempt("pair of TIPC", lambda: len(socket.socketpair(30, socket.SOCK_SEQPACKET)))
+attempt("SCTP", lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, 132).fileno())
 attempt("vsock", lambda: socket.socket(40, socket.SOCK_STREAM).fileno())
 attempt("crypto", lambda: socket.socket(38, socket.SOCK_SEQPACKET).fileno())
 attempt("audit", lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 9).fileno())
 """,
         )
     unreachable = dict.fromkeys(("metadata", "private", "public"), "ENETUNREACH")
-    refused = dict.fromkeys(("vsock", "crypto", "packet", "audit"), "EAFNOSUPPORT")
+    refused = dict.fromkeys(("vsock", "crypto", "packet", "audit", "pair of TIPC"), "EAFNOSUPPORT")
     version_6 = found.pop("public, version 6")
     assert version_6 in ("ENETUNREACH", "EADDRNOTAVAIL")
     assert found == {
@@ -134,6 +136,7 @@ attempt("audit", lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 9).fi
         "abstract": "ECONNREFUSED",
         "interfaces": ["lo"],
         "raw": "EPERM",
+        "SCTP": "EPROTONOSUPPORT",
         **unreachable,
         **refused,
     }

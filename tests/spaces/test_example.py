@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.bed.clients import Client
 from tests.bed.engines import SqliteEngine
 from tests.bed.people import api, create_token, create_user
-from tests.bed.processes import ROOT
+from tests.bed.processes import ROOT, until
 from tests.bed.receiver_library import SECRET
 from tests.bed.repos import create_commit, create_repo
 from tests.bed.spaces import run_spaces_hub
@@ -36,5 +36,5 @@ def test_uploaded_receiver_gets_a_delivery_with_its_secret(sqlite_template: Path
             sha = create_commit(ada, "ada/corpus", {"rows.csv": b"a,b\n"}, repo_type="dataset")
             settle(hub)
             assert [delivery["state"] for delivery in logs(ada, webhook)] == ["delivered"]
-            assert f"training on ada/corpus at {sha}" in log_lines(hub, space, RUN)
+            until(lambda: f"training on ada/corpus at {sha}" in log_lines(hub, space, RUN))
             assert ada.get(SPACE).json()["runtime"]["stage"] == "RUNNING"

@@ -8,6 +8,7 @@ import httpx
 import pytest
 from msgspec.structs import replace
 from tests.bed.engines import Engine
+from tests.bed.git import repo_url, run_git
 from tests.bed.people import api, create_token, create_user
 from tests.bed.processes import until
 from tests.bed.running_hub import RunningHub
@@ -15,6 +16,7 @@ from tests.bed.spaces import find_space, run_spaces_hub
 from tests.spaces.life import NAME, PACE, SPACE, add_space, app, log_lines, post, push, running_spaces, until_stage
 
 from hubgate.server.clock import SECOND
+from hubgate.server.spaces.runner import MIB
 
 
 @pytest.fixture
@@ -140,6 +142,51 @@ def test_space_that_cannot_run_says_why(
         until_stage(ada, stage)
         assert find_space(hub, space).message.startswith(message)
         until(lambda: find_space(hub, space).process is None)
+
+
+def test_odd_answers_and_headers_do_not_disturb_others(hub: RunningHub, ada: httpx.Client) -> None:
+    add_space(ada, {"app.py": app()})
+    with running_spaces(hub), hub.client() as anyone:
+        until_stage(ada, "RUNNING")
+        assert post(anyone, "odd status").status_code == 502
+        descriptors = len(list(Path("/proc/self/fd").iterdir()))
+        headers = [(b"X-Twice", b"a"), (b"X-Twice", b"b"), (b"x_odd", b"c"), (b"X-Latin", b"caf\xe9")]
+        for _ in range(50):
+            answer = anyone.post(f"/hosted/{NAME}/webhooks/x", content="hello", headers=headers)
+            assert answer.status_code == 200
+        received = {name.lower(): value for name, value in answer.json()["headers"].items()}
+        assert received["x-twice"] == "a, b"
+        # Headers that some servers reject, or read differently, are left out.
+        assert not {"x_odd", "x-latin"} & set(received)
+        # The app would keep every connection open.
+        assert len(list(Path("/proc/self/fd").iterdir())) < descriptors + 20
+
+
+@pytest.mark.one_engine
+def test_files_that_are_larger_than_the_disk_fail_the_build(engine: Engine, tmp_path: Path) -> None:
+    """A tree may name the same blob many times: a small push becomes a large archive."""
+    with run_spaces_hub(engine, tmp_path / "hub", spaces_disk=str(64 * MIB)) as hub:
+        token = create_token(hub, create_user(hub, "ada"))
+        with api(hub, token) as ada, running_spaces(hub):
+            space = add_space(ada, {"app.py": app()})
+            until_stage(ada, "RUNNING")
+            clone = tmp_path / "clone"
+            assert git(tmp_path, "clone", "--quiet", repo_url(hub.url, f"spaces/{NAME}", token), str(clone))
+            (clone / "zeros").write_bytes(bytes(4 * MIB))
+            blob = git(clone, "hash-object", "-w", "zeros")
+            for number in range(20):
+                git(clone, "update-index", "--add", "--cacheinfo", f"100644,{blob},copy-{number}")
+            git(clone, "commit", "--quiet", "-m", "Many copies")
+            git(clone, "push", "--quiet", "origin", "HEAD:main")
+            until(lambda: "larger than" in find_space(hub, space).message)
+            assert post(ada).status_code == 200
+            assert list((hub.settings.data_dir / "spaces" / "hosted").glob("*/*.tar")) == []
+
+
+def git(folder: Path, *arguments: str) -> str:
+    done = run_git(folder, *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip() or "done"
 
 
 def test_deleted_space_stops(hub: RunningHub, ada: httpx.Client) -> None:

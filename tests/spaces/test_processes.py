@@ -1,16 +1,19 @@
 """Several processes that run Spaces, and the limits on how many run."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx
 import pytest
+from msgspec.structs import replace
 from tests.bed.engines import Engine
 from tests.bed.people import api, create_token, create_user
 from tests.bed.processes import hubgate, until
 from tests.bed.running_hub import RunningHub
 from tests.bed.spaces import find_space, run_spaces_hub
-from tests.spaces.life import SPACE, add_space, app, post, running_spaces, until_stage
+from tests.spaces.life import PACE, SPACE, add_space, app, post, running_spaces, until_stage
 
 from hubgate.server.clock import SECOND
 from hubgate.server.resources import Hub
@@ -62,6 +65,21 @@ def test_process_that_was_taken_over_starts_again(hub: RunningHub, ada: httpx.Cl
         assert post(anyone).status_code == 200
         sockets = hub.settings.data_dir / "spaces" / "sockets"
         until(lambda: len(list(sockets.iterdir())) == 1)
+
+
+@pytest.mark.one_engine
+def test_apps_end_while_the_database_does_not_respond(hub: RunningHub, ada: httpx.Client) -> None:
+    """Another process may start them, so they must not run here any more. They start again with the database."""
+    add_space(ada, {"app.py": app()})
+    sockets = hub.settings.data_dir / "spaces" / "sockets"
+    with running_spaces(hub, replace(PACE, dead_after=3)), hub.client() as anyone:
+        until_stage(ada, "RUNNING")
+        path = hub.settings.database_url.removeprefix("sqlite:///")
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            until(lambda: not any(sockets.iterdir()))
+            other.execute("ROLLBACK")
+        assert post(anyone).status_code == 200
 
 
 def test_two_processes_share_the_spaces(hub: RunningHub, ada: httpx.Client) -> None:

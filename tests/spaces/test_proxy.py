@@ -36,11 +36,17 @@ class Asking:
 
 @contextlib.asynccontextmanager
 async def proxying(
-    folder: Path, names: dict[str, list[list[str]]] | None = None, *, upstream: str = "", private: bool = True
+    folder: Path,
+    names: dict[str, list[list[str]]] | None = None,
+    *,
+    upstream: str = "",
+    private: bool = True,
+    per_address: int = 64,
 ) -> AsyncIterator[tuple[Asking, set[tuple[str, int]]]]:
     """A proxy whose resolver knows these names; its client, and the addresses that it may dial directly."""
     direct: set[tuple[str, int]] = set()
     egress = Egress(LOOPBACK if private else [], upstream, resolve=Names(names or {}))
+    egress.limit_per_address(per_address)
     # A set that tests add to: a frozen set would need the port in advance.
     proxy = Proxy(egress, direct)  # type: ignore[arg-type]
     await proxy.listen(folder / "proxy.sock")
@@ -125,6 +131,21 @@ async def test_connections_of_a_space_are_limited(tmp_path: Path) -> None:
         assert await reader.read() == b""
         for _, each in [*opened, (reader, writer)]:
             each.close()
+
+
+async def test_connections_of_all_spaces_to_one_address_are_limited(tmp_path: Path) -> None:
+    """Spaces must not flood a victim together, as webhooks must not (attack W29)."""
+    names = {"api.example": [["127.0.0.1"]], "www.example": [["127.0.0.1"]]}
+    async with proxying(tmp_path, names, per_address=1) as (asking, _):
+        with serving(answering(OK)) as server:
+            reader, writer = await asking.open()
+            writer.write(b"CONNECT api.example:%d HTTP/1.1\r\n\r\n" % server.port)
+            await reader.readuntil(b"\r\n\r\n")
+            request = b"GET http://www.example:%d/ HTTP/1.1\r\n\r\n" % server.port
+            assert (await asking.send(request)).startswith(b"HTTP/1.1 502 ")
+            writer.close()
+            assert await reader.read() == b""
+            assert await asking.send(request, len(OK)) == OK
 
 
 async def test_operators_proxy_is_used(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Installing requirements, from a package index on this machine."""
 
+import os
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,9 +11,9 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from tests.spaces.bed import Bed, spaces_bed
+from tests.spaces.bed import SERVER, Bed, get, spaces_bed
 
-from hubgate.server.spaces.runner import MIB, BuildFailed
+from hubgate.server.spaces.runner import MIB, App, BuildFailed, LimitsTogether
 
 METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
 
@@ -72,12 +73,56 @@ async def test_requirements_are_installed_once_and_mounted_read_only(tmp_path: P
             assert await bed.runner.build(app, bed.lines.append) == built
             assert bed.lines == ["hubgate: the requirements are already installed"]
             deleted = tmp_path / "spaces" / "installed" / "of-a-deleted-space"
-            deleted.mkdir()
+            nest(deleted / "0123", 1500)
+            await bed.runner.retain([app.space])
+            # It may have been installed just now.
+            assert deleted.exists()
+            os.utime(deleted / "0123", (0, 0))
             await bed.runner.retain([app.space])
             assert not deleted.exists()
             assert await bed.runner.build(app, bed.lines.append) == built
+
+
+async def test_app_keeps_its_packages_when_they_are_installed_again(tmp_path: Path) -> None:
+    add_wheel(tmp_path / "index", "greeting", {"greeting.py": "text = 'imported late'\n"})
+    with package_index(tmp_path / "index") as (url, port):
+        async with spaces_bed(tmp_path, direct=frozenset({("127.0.0.1", port)})) as bed:
+            code = SERVER.replace('b"hello"', '__import__("greeting").text.encode()')
+            app = replace(bed.with_code(code), requirements="greeting", index=url, hub_host="127.0.0.1")
+            running = await bed.runner.start(app, await bed.runner.build(app, bed.lines.append), bed.lines.append)
+            await running.until_listening(30)
             await bed.runner.forget(app.space)
-            assert not any((tmp_path / "spaces" / "installed").iterdir())
+            bed.lines.clear()
+            await bed.runner.build(app, bed.lines.append)
+            assert any("Successfully installed greeting-1.0" in line for line in bed.lines)
+            assert await get(running) == b"imported late"
+            await running.stop(0)
+            await bed.runner.forget(app.space)
+            assert not any((tmp_path / "spaces" / "installed").glob("*/*"))
+
+
+async def test_packages_of_all_spaces_have_a_limit(tmp_path: Path) -> None:
+    """The least recently used are deleted, but not those of an app that runs."""
+    add_wheel(tmp_path / "index", "large", {"large.py": "x", "data": "0" * (16 * MIB)})
+    together = LimitsTogether(memory=1024 * MIB, disk=60 * MIB)
+    with package_index(tmp_path / "index") as (url, port):
+        async with spaces_bed(tmp_path, direct=frozenset({("127.0.0.1", port)}), together=together) as bed:
+
+            def of(space: str) -> App:
+                return replace(bed.with_code(SERVER, space), requirements="large", index=url, hub_host="127.0.0.1")
+
+            running = await bed.runner.start(
+                of("one"), await bed.runner.build(of("one"), bed.lines.append), bed.lines.append
+            )
+            await bed.runner.build(of("two"), bed.lines.append)
+            with pytest.raises(BuildFailed, match="together have reached 60 MiB"):
+                await bed.runner.build(of("three"), bed.lines.append)
+            installed = list((tmp_path / "spaces" / "installed").glob("*/*"))
+            for path in installed:
+                os.utime(path, (0, 0))
+            await bed.runner.build(of("three"), bed.lines.append)
+            assert [path.exists() for path in installed].count(True) == 1
+            assert await get(running) == b"hello"
 
 
 async def test_requirement_that_does_not_exist_fails_the_build(tmp_path: Path) -> None:
@@ -110,6 +155,18 @@ async def test_build_that_does_not_end_is_ended(tmp_path: Path) -> None:
         app = replace(bed.with_code(""), requirements="x", limits=limits, index="http://127.0.0.1:9/simple")
         with pytest.raises(BuildFailed, match="not installed within"):
             await bed.runner.build(app, bed.lines.append)
+
+
+def nest(folder: Path, depth: int) -> None:
+    """Create folders in folders, deeper than Python can recurse."""
+    folder.mkdir(parents=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("a", dir_fd=descriptor)
+        inner = os.open("a", os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = inner
+    os.close(descriptor)
 
 
 async def fails(bed: Bed, requirements: str, index: str, reason: str) -> None:

@@ -107,6 +107,10 @@ class Group:
         """How many processes of the group were killed because it reached its limit of memory."""
         return self._value("memory", "memory.events" if self.version == 2 else "memory.oom_control", "oom_kill")
 
+    def most_memory(self) -> int:
+        """The bytes that the group used at most; 0 if the kernel does not count it."""
+        return self._number("memory", "memory.peak" if self.version == 2 else "memory.max_usage_in_bytes")
+
     def refused_forks(self) -> int:
         return self._value("pids", "pids.events", "max")
 

@@ -70,6 +70,7 @@ class Sandbox:
         status = await self._process.wait()
         self._watch.cancel()
         killed, refused = self._group.memory_kills(), self._group.refused_forks()
+        most = self._group.most_memory()
         # Nothing of the sandbox outlives bubblewrap's first process; the group is the proof.
         try:
             await self._group.end()
@@ -79,9 +80,11 @@ class Sandbox:
         except TimeoutError:
             # A process that hangs in the kernel. The sweep of a later process removes the group.
             log.warning("a process of the control group %s does not end", self._group.paths[0])
-        return Exit(self._reason(status, killed, refused), status)
+        return Exit(self._reason(status, killed, refused, most), status)
 
-    def _reason(self, status: int, killed: int, refused: int) -> str:
+    def _reason(self, status: int, killed: int, refused: int, most_memory: int) -> str:
+        if killed and 0 < most_memory < self._limits.memory - MIB:
+            return "All Spaces of this machine together used up their memory, and it was ended."
         if killed:
             return f"It used more than its {self._limits.memory // MIB:,} MiB of memory and was ended."
         if status and refused:

@@ -25,6 +25,8 @@ class Pace(Struct, frozen=True):
     backoff: float = 1.0
     # An app that has run for this long does not count its earlier crashes.
     stable: float = 60.0
+    # Without a change of a heartbeat, until others run the Spaces of a process.
+    dead_after: float = 20.0
     poll: float = 1.0
     use: float = 5.0
 

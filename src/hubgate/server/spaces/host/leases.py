@@ -20,8 +20,8 @@ from hubgate.server.storage.signals import Signal
 
 log = logging.getLogger("hubgate.spaces")
 
-BEAT_SECONDS = 2.0
-DEAD_AFTER_SECONDS = 20.0
+# As a part of the time after which a process counts as dead.
+BEAT = 0.1
 
 
 class TakenOver(Exception):
@@ -33,12 +33,14 @@ class Leases:
     db: Database
     # Where running processes of this machine have lock files.
     folder: Path
+    # In seconds, without a change of the heartbeat.
+    dead_after: float = 20.0
     id: str = ""
     _lock: int | None = None
     _beaten_at: float = 0.0
 
     def __post_init__(self) -> None:
-        self._heartbeats = Heartbeats(DEAD_AFTER_SECONDS, self.folder)
+        self._heartbeats = Heartbeats(self.dead_after, self.folder)
 
     async def start(self) -> None:
         """Register this process. Called again after a takeover, under a new id."""
@@ -52,11 +54,11 @@ class Leases:
     @property
     def must_stop(self) -> bool:
         """Whether another process may soon run the Spaces of this one."""
-        return time.monotonic() > self._beaten_at + 0.75 * DEAD_AFTER_SECONDS
+        return time.monotonic() > self._beaten_at + 0.75 * self.dead_after
 
     async def beat(self) -> None:
         began = time.monotonic()
-        if began - self._beaten_at < BEAT_SECONDS:
+        if began - self._beaten_at < BEAT * self.dead_after:
             return
         if not await self.db.write(lambda tx: store.beat(tx, self.id)):
             raise TakenOver

@@ -12,6 +12,7 @@ from hubgate.server.spaces.host import leases_store as store
 from hubgate.server.spaces.host.context import HostContext
 from hubgate.server.spaces.host.hosted_space import HostedSpace
 from hubgate.server.spaces.host.leases import Leases, TakenOver
+from hubgate.server.spaces.host.leases_store import Lease
 from hubgate.server.spaces.hosting import CHANNEL
 from hubgate.server.storage.signals import Signal, wait_for
 from hubgate.server.webhooks.tunnels.channel import Receiving
@@ -29,7 +30,7 @@ WAITING = (
 class SpacesProcess:
     def __init__(self, context: HostContext) -> None:
         self._context = context
-        self._leases = Leases(context.spaces.db, context.folder / "processes")
+        self._leases = Leases(context.spaces.db, context.folder / "processes", context.pace.dead_after)
         self._spaces: dict[str, HostedSpace] = {}
         self._woken = asyncio.Event()
         self._cleans_at = 0.0
@@ -88,7 +89,9 @@ class SpacesProcess:
         for repo_id, row in rows.items():
             found = self._spaces.get(repo_id)
             if found is None:
-                self._spaces[repo_id] = HostedSpace(self._context, row, self._leases.id)
+                # Its app ended while the database did not respond. It starts again with a new lease.
+                await self._context.spaces.db.write(partial(store.release, lease=Lease(repo_id, self._leases.id)))
+                self._woken.set()
             else:
                 found.update(row)
         for repo_id in set(self._spaces) - set(rows):

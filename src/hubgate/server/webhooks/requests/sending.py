@@ -23,8 +23,6 @@ from hubgate.server.webhooks.tunnels.forwarding import ReceiverDown, ReceiverSta
 log = logging.getLogger("hubgate.deliver")
 
 MAX_READ = 64 * 1024
-# A delivery waits for a Space that starts: with its deadline, a little longer than a build may take.
-MAX_STARTS = 60
 
 
 @dataclass(slots=True, eq=False)
@@ -145,7 +143,9 @@ class Sender:
             # Not a failure of the receiver, unless it takes longer than any start: it may wait for room for days.
             request.item.starts += 1
             failure = HttpResponse(error.status, [], error.message.encode())
-            self._end(request, self._attempt(request, failure) if request.item.starts > MAX_STARTS else None)
+            self._end(
+                request, self._attempt(request, failure) if request.item.starts > self.webhooks.pace.starts else None
+            )
         except HubError:
             # Too many requests wait, or the database does not respond: nothing was sent, and it is sent again soon.
             self._end(request, None)
