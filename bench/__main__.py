@@ -15,6 +15,7 @@ from bench import (
     postgres_lookups,
     postgres_writes,
     repos,
+    spaces,
     sqlite_lookups,
     sqlite_writes,
     webhook_listeners,
@@ -39,6 +40,7 @@ SUBJECTS: dict[str, Callable[[Workspace], Iterable[Table]]] = {
     "repos": repos.measure,
     "webhooks": webhooks.measure,
     "listeners": webhook_listeners.measure,
+    "spaces": spaces.measure,
 }
 ON_POSTGRES = ("postgres", "whoami", "oauth", "exchange", "repos", "webhooks", "listeners")
 FULL = Budget(rounds=5, scale=1.0)

@@ -15,8 +15,6 @@ from tests.bed.spaces import find_space, run_spaces_hub
 from tests.bed.webhooks import create_webhook, logs, settle
 from tests.spaces.life import CARD, NAME, app, log_lines, running_spaces, until_stage
 
-from hubgate.server.clock import HOUR
-
 
 @pytest.fixture
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
@@ -47,7 +45,7 @@ def test_uploaded_receiver_sleeps_and_a_delivery_wakes_it(
     with running_spaces(hub):
         until_stage(ada, "RUNNING")
         deliver(hub, ada, "first")
-        hub.clock.advance(49 * HOUR)
+        hub.clock.advance(49 * 3600)
         until_stage(ada, "SLEEPING")
         until(lambda: find_space(hub, space).process is None)
         deliver(hub, ada, "second")

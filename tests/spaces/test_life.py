@@ -15,7 +15,6 @@ from tests.bed.running_hub import RunningHub
 from tests.bed.spaces import find_space, run_spaces_hub
 from tests.spaces.life import NAME, PACE, SPACE, add_space, app, log_lines, post, push, running_spaces, until_stage
 
-from hubgate.server.clock import SECOND
 from hubgate.server.spaces.runner import MIB
 
 
@@ -86,13 +85,13 @@ def test_app_sleeps_and_the_next_request_wakes_it(hub: RunningHub, ada: httpx.Cl
     ada.post(f"{SPACE}/sleeptime", json={"seconds": 3600}).raise_for_status()
     with running_spaces(hub), hub.client() as anyone:
         until_stage(ada, "RUNNING")
-        hub.clock.advance(3000 * SECOND)
+        hub.clock.advance(3000)
         assert post(anyone).status_code == 200
-        hub.clock.advance(3000 * SECOND)
+        hub.clock.advance(3000)
     # Idle time survives a restart of the process.
     with running_spaces(hub), hub.client() as anyone:
         until_stage(ada, "RUNNING")
-        hub.clock.advance(601 * SECOND)
+        hub.clock.advance(601)
         until_stage(ada, "SLEEPING")
         until(lambda: find_space(hub, space).process is None)
         assert post(anyone).json()["version"] == 1

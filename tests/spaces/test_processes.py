@@ -15,7 +15,6 @@ from tests.bed.running_hub import RunningHub
 from tests.bed.spaces import find_space, run_spaces_hub
 from tests.spaces.life import PACE, SPACE, add_space, app, post, running_spaces, until_stage
 
-from hubgate.server.clock import SECOND
 from hubgate.server.resources import Hub
 from hubgate.server.spaces.host import leases_store
 from hubgate.server.storage.database import Tx
@@ -38,7 +37,7 @@ def test_space_beyond_the_limit_waits_and_says_so(hub: RunningHub, ada: httpx.Cl
     with running_spaces(hub), hub.client() as anyone:
         until_stage(ada, "RUNNING")
         other = add_space(ada, {"app.py": app(2)}, name="ada/other")
-        hub.clock.advance(6 * SECOND)
+        hub.clock.advance(6)
         until(lambda: "1 of one owner" in find_space(hub, other).message)
         ada.post(f"{SPACE}/pause").raise_for_status()
         until_stage(ada, "RUNNING", name="ada/other")
