@@ -1,4 +1,4 @@
-"""The time from the response to a commit until the receiver has the delivery: when idle, and at half load."""
+"""The time from the response to a commit until the receiver has the delivery: when idle, and under load."""
 
 import asyncio
 import contextlib
@@ -18,6 +18,7 @@ from bench import webhook_hubs
 from bench.harness import Table, run_interleaved, table
 from bench.running_receiver import Receiver
 from bench.webhook_hubs import POSTGRES, SQLITE, HubConfig, WatchedUser
+from bench.webhook_peers import BULLMQ
 from bench.workspace import Workspace
 
 # Commits per turn, with random pauses so that they do not synchronize with polling.
@@ -90,7 +91,9 @@ class _LatencyHub:
 
 
 def measure(workspace: Workspace, receiver: Receiver, rates: Mapping[str, float]) -> Table:
-    """Measure latency. `rates` are the maximum deliveries per second of each engine; the load is half of that."""
+    """Measure latency. `rates` are the maximum deliveries per second of BullMQ and each engine: the loads are half of
+    BullMQ's rate, and half of the engine's own.
+    """
     commits = max(int(COMMITS * workspace.budget.scale), 5)
     latencies: dict[str, list[float]] = {}
     with contextlib.ExitStack() as stack:
@@ -102,9 +105,11 @@ def measure(workspace: Workspace, receiver: Receiver, rates: Mapping[str, float]
             hub = stack.enter_context(hub_process(hub_config.folder, **hub_config.variables))
             latency_hub = _enter(stack, runner, _create_latency_hub(hub_config, hub, receiver))
             database = engine.rpartition(" ")[2]
-            for name, load in ((f"{database}, idle", 0.0), (f"{database}, half load", rates[engine] / 2)):
+            loads = {"idle": 0.0, "half of BullMQ's rate": rates[BULLMQ] / 2, "half of its own rate": rates[engine] / 2}
+            for load, rate in loads.items():
+                name = f"{database}, {load}"
                 latencies[name] = []
-                turns[name] = partial(_turn, runner, latency_hub, commits, load, latencies[name])
+                turns[name] = partial(_turn, runner, latency_hub, commits, rate, latencies[name])
         p50 = run_interleaved(turns, workspace.budget.rounds)
     more = {
         name: {"p50 ms": 1000 * median(all_latencies), "p99 ms": 1000 * _p99(all_latencies)}

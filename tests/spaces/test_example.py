@@ -1,5 +1,6 @@
 """Receivers as their authors write them: `examples/space`, and one that uses an existing library."""
 
+import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -75,6 +76,10 @@ async def test_receiver_of_an_existing_library_runs_unchanged(tmp_path: Path) ->
         installed.finish(unfinished, "existing")
         running = await bed.runner.start(app, Environment("existing"), bed.lines.append)
         await running.until_listening(60)
+        async with asyncio.timeout(60):
+            # The library adds the endpoint after it listens.
+            while not any("/webhooks/train" in line for line in bed.lines):
+                await asyncio.sleep(0.01)
         delivery = signed_delivery("repo.content.update", secret=SECRET)
         headers = "".join(f"{name}: {value}\r\n" for name, value in delivery.headers.items())
         head = f"POST /webhooks/train HTTP/1.1\r\nHost: x\r\n{headers}Content-Length: {len(delivery.body)}\r\n\r\n"

@@ -29,6 +29,7 @@ log = logging.getLogger("hubgate.worker")
 # The hub stops within ten seconds (docs/operating.md): the servers wait GRACE_SECONDS (servers.py) for requests in
 # flight, and a process that is still running after STOP_SECONDS is killed.
 STOP_SECONDS = 9.0
+CHECK_SECONDS = 5.0
 GROUP_SIGNAL_SECONDS = 0.2
 READY_SECONDS = 30.0
 FIRST_BACKOFF_SECONDS = 0.2
@@ -117,7 +118,7 @@ class Supervisor:
     def watch(self) -> None:
         """Restart dead children with exponential backoff until SIGTERM or SIGINT, then stop."""
         while not self._stopping:
-            self._sleep(0.5)
+            self._sleep(self._seconds_until_restart())
             if self._stopping:
                 break
             for child in self._children:
@@ -141,6 +142,11 @@ class Supervisor:
             if process.returncode not in (0, -signal.SIGTERM):
                 log.warning("process %d ended with status %d", process.pid, process.returncode)
             _close_pipe(process)
+
+    def _seconds_until_restart(self) -> float:
+        """How long there is nothing to do. A child that dies ends the sleep, by SIGCHLD."""
+        waiting = [child.restart_at for child in self._children if child.restart_at is not None]
+        return max(min(waiting) - time.monotonic(), 0.0) if waiting else CHECK_SECONDS
 
     def _restart_if_dead(self, child: _Child) -> None:
         if child.process is None or child.process.poll() is None:

@@ -16,8 +16,8 @@ from hubgate.server.spaces.runner import Limits, Use
 
 REQUIRED = ("memory", "pids")
 PERIOD_US = 100_000
-# Relative to the hub's 1024 (version 1) and 100 (version 2): the hub comes first.
-SHARES, WEIGHT = 512, 50
+# The lowest, for kernels before 5.15, which have no groups that yield to all others.
+SHARES, WEIGHT = 2, 1
 # With version 2, a group with limits on its children has no processes itself: the hub's processes move to this one.
 OWN_LEAF = "hubgate-own"
 REMOVE_SECONDS = 5.0
@@ -91,6 +91,10 @@ class Group:
             self._set_if_there("memory", "memory.memsw.limit_in_bytes", size)
 
     def yield_to_others(self) -> None:
+        """Leave the processor to the hub whenever it has something to do."""
+        if "cpu" in self.folders and (self.folders["cpu"] / "cpu.idle").exists():
+            self._set("cpu", "cpu.idle", 1)
+            return
         self._set_if_there("cpu", "cpu.weight", WEIGHT)
         self._set_if_there("cpu", "cpu.shares", SHARES)
 

@@ -126,7 +126,7 @@ class Deliverer:
     async def _watch(self) -> None:
         """Abort requests before another process can take over, even while a heartbeat waits for the database."""
         while True:
-            await asyncio.sleep(self.webhooks.pace.heartbeat_seconds / 4)
+            await asyncio.sleep(self.webhooks.pace.heartbeat_seconds / 2)
             if self.ownership.must_abort(time.monotonic()):
                 self.dispatch.sender.abort()
 

@@ -27,7 +27,7 @@ from hubgate.server.webhooks.shards.store import shard_of
 log = logging.getLogger("hubgate.deliver")
 
 # Between two steps, while replays run and otherwise.
-BUSY_SECONDS, IDLE_SECONDS = 0.1, 0.5
+BUSY_SECONDS, IDLE_SECONDS = 0.1, 1.0
 # Copies that wait at most, fewer than a webhook has in memory, so that tests and single replays are not delayed; more
 # are queued when fewer than half of them wait.
 MAX_WAITING = SIZES.replays * 3 // 4
