@@ -136,9 +136,11 @@ class HostedSpace:
     async def _end_app(self, app: ServingApp | None) -> None:
         pace = self._context.pace
         try:
-            if app is not None:
-                await self._retire(app, pace.last_grace if self._is_stopping else pace.grace)
-            await self._startup.close()
+            try:
+                if app is not None:
+                    await self._retire(app, pace.last_grace if self._is_stopping else pace.grace)
+            finally:
+                await self._startup.close()
         except Exception:
             # The lease must end in all cases.
             log.exception("Space %s could not be stopped cleanly", self._lease.repo_id)
