@@ -7,6 +7,7 @@ import httpx
 import pytest
 from tests.bed.engines import Engine
 from tests.bed.people import api, browser_of, create_token, create_user, submit
+from tests.bed.repos import create_commit
 from tests.bed.running_hub import RunningHub
 from tests.bed.spaces import NAME, append_log, create_space, find_space, lease_space, run_spaces_hub, set_stage
 
@@ -147,3 +148,26 @@ def test_running_space_of_a_renamed_owner_gets_a_new_version(
     # The app knows its name. It serves until the new one does.
     assert (after.version, after.stage) == (before.version + 1, "RUNNING_BUILDING")
     assert "lovelace" in ada.get("/spaces/lovelace/listener/app").text
+
+
+def test_space_that_is_built_while_its_owner_is_renamed_gets_a_new_version(
+    spaces_hub: RunningHub, ada: httpx.Client, space: str
+) -> None:
+    before = find_space(spaces_hub, space)
+    assert before.stage == "BUILDING"
+    assert submit(ada, "/settings/profile", "/settings/rename", username="lovelace").status_code == 303
+    # The build may have read the old name.
+    assert find_space(spaces_hub, space).version == before.version + 1
+
+
+def test_stopped_space_says_so_after_its_sdk_changed(
+    spaces_hub: RunningHub, ada: httpx.Client, user: User, space: str
+) -> None:
+    with browser_of(spaces_hub, create_user(spaces_hub, "olga", operator=True)) as operator:
+        submit(operator, "/operator/spaces?show=all", f"/operator/spaces/{NAME}/stop")
+    with api(spaces_hub, create_token(spaces_hub, user)) as client:
+        for sdk in ("docker", "python"):
+            create_commit(client, NAME, {"README.md": f"---\nsdk: {sdk}\n---\n".encode()}, repo_type="space")
+        assert client.post(f"/api/spaces/{NAME}/restart").status_code == 403
+    assert find_space(spaces_hub, space).wanted == "stop"
+    assert "operator of this hub stopped" in ada.get(PAGE).text

@@ -1,6 +1,7 @@
 """The life of a Space that runs: pushed, served, replaced, asleep, awake, crashed."""
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -197,3 +198,57 @@ def test_deleted_space_stops(hub: RunningHub, ada: httpx.Client) -> None:
         deleted = ada.request("DELETE", "/api/repos/delete", json={"type": "space", "name": NAME})
         assert deleted.status_code == 200
         until(lambda: not any(sockets.iterdir()))
+
+
+@pytest.mark.one_engine
+def test_app_sleeps_although_the_version_after_it_cannot_run(hub: RunningHub, ada: httpx.Client) -> None:
+    space = add_space(ada, {"app.py": app()})
+    with running_spaces(hub):
+        until_stage(ada, "RUNNING")
+        push(ada, {"app.py": "raise SystemExit(3)"})
+        until(lambda: "still serves" in find_space(hub, space).message)
+        hub.clock.advance(49 * 3600)
+        until_stage(ada, "SLEEPING", seconds=20)
+
+
+@pytest.mark.one_engine
+def test_push_to_a_sleeping_space_counts_idle_time_from_the_push(hub: RunningHub, ada: httpx.Client) -> None:
+    space = add_space(ada, {"app.py": app(1)})
+    with running_spaces(hub):
+        until_stage(ada, "RUNNING")
+        hub.clock.advance(49 * 3600)
+        until_stage(ada, "SLEEPING")
+        until(lambda: find_space(hub, space).process is None)
+        push(ada, {"app.py": app(2)})
+        until_stage(ada, "RUNNING")
+        time.sleep(10 * PACE.poll)
+        assert find_space(hub, space).stage == "RUNNING"
+        hub.clock.advance(49 * 3600)
+        until_stage(ada, "SLEEPING")
+
+
+@pytest.mark.one_engine
+def test_crashes_are_counted_for_each_version(hub: RunningHub, ada: httpx.Client) -> None:
+    space = add_space(ada, {"app.py": app(1)})
+    with running_spaces(hub), hub.client() as anyone:
+        until_stage(ada, "RUNNING")
+        for crash in range(1, 5):
+            assert post(anyone, "crash").status_code == 502
+            until(lambda: find_space(hub, space).failures == crash)
+            assert post(anyone).status_code == 200
+        push(ada, {"app.py": app(2)})
+        until(lambda: post(anyone).json().get("version") == 2)
+        assert post(anyone, "crash").status_code == 502
+        until(lambda: find_space(hub, space).failures > 0)
+        assert post(anyone).status_code == 200
+
+
+@pytest.mark.one_engine
+def test_crashes_before_a_stable_time_are_not_counted_after_a_restart(hub: RunningHub, ada: httpx.Client) -> None:
+    space = add_space(ada, {"app.py": app(1)})
+    with running_spaces(hub, replace(PACE, stable=1)), hub.client() as anyone:
+        until_stage(ada, "RUNNING")
+        assert post(anyone, "crash").status_code == 502
+        until(lambda: find_space(hub, space).failures == 1)
+        assert post(anyone).status_code == 200
+        until(lambda: find_space(hub, space).failures == 0, seconds=10)

@@ -11,12 +11,14 @@ from hubgate.server.webhooks.permissions.store import may_read
 
 # In the order of model.Space.
 SPACE = ", ".join(f"s.{field.name}" for field in fields(Space))
-# What follows from a new version: the old app serves until the new one answers. A paused Space stays paused.
+# What follows from a new version: the old app serves until the new one answers. A paused Space stays paused. One that
+# slept must not fall asleep again as soon as it runs.
 _NEXT_STAGE = f"""
     stage = CASE WHEN spaces.wanted <> '{RUN}' THEN '{Stage.PAUSED.value}' WHEN spaces.running_version IS NULL
         THEN '{Stage.BUILDING.value}' ELSE '{Stage.RUNNING_BUILDING.value}' END,
     stage_at = CASE WHEN spaces.wanted <> '{RUN}' THEN spaces.stage_at ELSE :now END,
     message = CASE WHEN spaces.wanted <> '{RUN}' THEN spaces.message ELSE '' END,
+    last_request_at = CASE WHEN spaces.wanted <> '{RUN}' THEN spaces.last_request_at ELSE :now END,
     failures = 0
 """
 
@@ -45,7 +47,8 @@ async def put(tx: Tx, repo_id: str, sdk: str, sleep_seconds: int, now: int) -> N
 async def forget_sdk(tx: Tx, repo_id: str, now: int) -> bool:
     """Stop running a Space whose card no longer names an SDK that the hub runs; False if there is nothing to stop."""
     sql = f"""
-    UPDATE spaces SET sdk = '', version = version + 1, stage = '{Stage.STOPPED.value}', stage_at = :now, message = ''
+    UPDATE spaces SET sdk = '', version = version + 1, stage = '{Stage.STOPPED.value}', stage_at = :now,
+        message = CASE WHEN wanted = '{RUN}' THEN '' ELSE message END
     WHERE repo_id = :repo_id AND sdk <> ''
     """
     return await tx.exec(sql, {"repo_id": repo_id, "now": now}) == 1
@@ -75,8 +78,8 @@ async def restart(tx: Tx, repo_id: str, now: int, *, factory: bool) -> bool:
     if await tx.exec(sql, {"repo_id": repo_id}) == 0:
         return False
     await renew(tx, repo_id, now)
-    sql = "UPDATE spaces SET last_request_at = :now, factory_version = {} WHERE repo_id = :repo_id"
-    await tx.exec(sql.format("version" if factory else "factory_version"), {"repo_id": repo_id, "now": now})
+    if factory:
+        await tx.exec("UPDATE spaces SET factory_version = version WHERE repo_id = :repo_id", {"repo_id": repo_id})
     return True
 
 
@@ -113,7 +116,8 @@ async def renew_of_owner(tx: Tx, owner_id: str, now: int) -> int:
     """
     sql = f"""
     UPDATE spaces SET version = version + 1, {_NEXT_STAGE}
-    WHERE sdk <> '' AND running_version IS NOT NULL AND {_OF_OWNER}
+    WHERE sdk <> '' AND {_OF_OWNER}
+        AND (running_version IS NOT NULL OR stage IN ('{Stage.BUILDING.value}', '{Stage.APP_STARTING.value}'))
     """
     return await tx.exec(sql, {"owner_id": owner_id, "now": now})
 

@@ -70,6 +70,9 @@ class HostedSpace:
             self._is_stopping = True
             self._changed.set()
             return
+        if row.version != self._row.version:
+            # Also in the row.
+            self._failures = 0
         if (row.version, row.wanted, row.sdk) != (self._row.version, self._row.wanted, self._row.sdk):
             self._changed.set()
         self._row = row
@@ -133,9 +136,11 @@ class HostedSpace:
     async def _end_app(self, app: ServingApp | None) -> None:
         pace = self._context.pace
         try:
-            if app is not None:
-                await self._retire(app, pace.last_grace if self._is_stopping else pace.grace)
-            await self._startup.close()
+            try:
+                if app is not None:
+                    await self._retire(app, pace.last_grace if self._is_stopping else pace.grace)
+            finally:
+                await self._startup.close()
         except Exception:
             # The lease must end in all cases.
             log.exception("Space %s could not be stopped cleanly", self._lease.repo_id)
@@ -183,9 +188,14 @@ class HostedSpace:
 
     async def _retire(self, app: ServingApp, grace: float) -> None:
         """Stop an app when its last requests are answered."""
-        if app.requests and not self._is_stopping:
-            await asyncio.wait(set(app.requests), timeout=ANSWER_SECONDS)
-        await app.running.stop(grace)
+        try:
+            if app.requests and not self._is_stopping:
+                await asyncio.wait(set(app.requests), timeout=ANSWER_SECONDS)
+            await app.running.stop(grace)
+        except asyncio.CancelledError:
+            # Abandoned: nothing else ends it, and another process may soon run the Space.
+            await app.running.stop(0)
+            raise
         await asyncio.gather(app.ended, return_exceptions=True)
 
     async def _fail(self, row: Space, stage: Stage, message: str) -> None:
@@ -205,15 +215,20 @@ class HostedSpace:
             changed.cancel()
         if self._changed.is_set():
             return
+        await self._forget_crashes_if_stable(app)
         if app.ended.done():
             self._app = None
             await self._db.write(lambda tx: store.set_running(tx, self._lease, None, None))
-            if time.monotonic() - app.since > self._context.pace.stable:
-                self._failures = 0
             await self._on_crash(row, app.ended.result().reason)
             return
         await self._store_use(app)
-        await self._sleep_if_idle(app)
+        await self._sleep_if_idle(app, row.version)
+
+    async def _forget_crashes_if_stable(self, app: ServingApp) -> None:
+        if self._failures and time.monotonic() - app.since > self._context.pace.stable:
+            self._failures = 0
+            # The next process, or the next start after a sleep, reads it.
+            await self._db.write(lambda tx: store.set_failures(tx, self._lease, 0))
 
     async def _on_crash(self, row: Space, reason: str) -> None:
         if self._app is not None:
@@ -251,13 +266,16 @@ class HostedSpace:
         await self._db.write(unit)
         context.outbox.send_soon()
 
-    async def _sleep_if_idle(self, app: ServingApp) -> None:
+    async def _sleep_if_idle(self, app: ServingApp, version: int) -> None:
+        """Let the app sleep after its time, unless another version than `version` is wanted. That is not always the
+        version of the app: the one after it may have failed.
+        """
         row, now = self._row, self._clock()
         if row.sleep_seconds is None or app.requests or now < row.last_request_at + row.sleep_seconds * SECOND:
             return
 
         async def unit(tx: Tx) -> bool:
-            return await store.fall_asleep(tx, self._lease, app.version, row.last_request_at, now)
+            return await store.fall_asleep(tx, self._lease, version, row.last_request_at, now)
 
         if await self._db.write(unit):
             self._logs.to(RUN_LOG)("hubgate: no requests; the app sleeps until the next one")
