@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import time
 from functools import partial
 
 from hubgate.server.clock import SECOND
@@ -33,7 +32,6 @@ class SpacesProcess:
         self._leases = Leases(context.spaces.db, context.folder / "processes", context.pace.dead_after)
         self._spaces: dict[str, HostedSpace] = {}
         self._woken = asyncio.Event()
-        self._cleans_at = 0.0
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run Spaces until `stop` is set, then stop their apps. Another process, or the next one, starts them again."""
@@ -43,14 +41,15 @@ class SpacesProcess:
         listening = await context.spaces.db.listen(self._on_signal)
         waiting = asyncio.create_task(stop.wait())
         waiting.add_done_callback(lambda _: self._woken.set())
-        watching = asyncio.create_task(self._watch_lease())
+        beside = [asyncio.create_task(self._watch_lease()), asyncio.create_task(self._delete_unused_packages())]
         try:
             while not stop.is_set():
                 await self._step_safely()
                 await wait_for(self._woken, context.pace.poll)
         finally:
             waiting.cancel()
-            watching.cancel()
+            for task in beside:
+                task.cancel()
             await listening.close()
             await self._stop_all()
             with contextlib.suppress(HubError):
@@ -82,7 +81,6 @@ class SpacesProcess:
 
     async def _step(self) -> None:
         await self._leases.beat()
-        await self._delete_unused_packages()
         await self._claim()
         await self._explain_waiting()
         rows = {row.repo_id: row for row in await store.leased(self._context.spaces.db, self._leases.id)}
@@ -101,10 +99,13 @@ class SpacesProcess:
         await self._take_requests()
 
     async def _delete_unused_packages(self) -> None:
-        """Delete the packages of deleted Spaces, at the start and every hour."""
-        if time.monotonic() >= self._cleans_at:
-            self._cleans_at = time.monotonic() + CLEAN_SECONDS
-            await self._context.runner.retain(await self._context.spaces.db.read_long(store.all_ids))
+        """Delete the packages of deleted Spaces, every hour."""
+        while True:
+            try:
+                await self._context.runner.retain(await self._context.spaces.db.read_long(store.all_ids))
+            except Exception:
+                log.exception("packages of deleted Spaces could not be deleted, which will be retried")
+            await asyncio.sleep(CLEAN_SECONDS)
 
     async def _claim(self) -> None:
         context = self._context

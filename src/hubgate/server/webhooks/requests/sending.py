@@ -149,6 +149,9 @@ class Sender:
         except HubError:
             # Too many requests wait, or the database does not respond: nothing was sent, and it is sent again soon.
             self._end(request, None)
+        except Exception:
+            log.exception("delivery %s could not be forwarded", request.item.id)
+            await self._end_without_response(request, is_public=False)
         else:
             retry_after = [("retry-after", answer.retry_after)] if answer.retry_after else []
             self._end(request, self._attempt(request, HttpResponse(answer.status, retry_after, answer.body)))
