@@ -6,6 +6,7 @@ import os
 import signal
 from dataclasses import replace
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 from tests.spaces.bed import LIMITS, SERVER, archive, get, spaces_bed
@@ -82,6 +83,18 @@ async def test_app_that_ignores_sigterm_is_killed_after_its_grace(tmp_path: Path
             assert (await running.stop(0.5)).status != 0
 
 
+async def test_app_ends_when_stopping_it_is_cancelled(tmp_path: Path) -> None:
+    """As after the loss of a lease: nothing else would end it."""
+    code = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + dedent(SERVER)
+    async with spaces_bed(tmp_path) as bed:
+        running = await bed.serving(code)
+        stopping = asyncio.create_task(running.stop(60))
+        await asyncio.sleep(0.1)
+        stopping.cancel()
+        async with asyncio.timeout(10):
+            assert (await running.wait()).status != 0
+
+
 async def test_stopping_ends_processes_that_left_their_session(tmp_path: Path) -> None:
     code = """
         import os, time
@@ -120,6 +133,28 @@ async def test_memory_is_limited(tmp_path: Path) -> None:
     async with spaces_bed(tmp_path) as bed:
         result = await bed.ended("x = bytearray(400 * 2**20)")
         assert result.reason == "It used more than its 192 MiB of memory and was ended."
+
+
+async def test_buffers_of_sockets_are_limited(tmp_path: Path) -> None:
+    """They are memory of the kernel, and all sockets of the machine share a limit."""
+    code = """
+        import socket
+        listener, opened, sent = socket.create_server(("127.0.0.1", 5555)), [], 0
+        while sent < 400 * 2**20 and len(opened) < 400:
+            client = socket.create_connection(("127.0.0.1", 5555))
+            opened += [client, listener.accept()[0]]
+            client.setblocking(False)
+            try:
+                while True:
+                    sent += client.send(bytes(2**20))
+            except BlockingIOError:
+                pass
+        print(sent, flush=True)
+    """
+    async with spaces_bed(tmp_path) as bed:
+        # With control groups of version 2, they are a part of its memory.
+        result = await bed.ended(code)
+        assert result.status != 0 or int(bed.lines[-1]) < LIMITS.memory
 
 
 async def test_memory_of_all_apps_together_is_limited(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """An app that was started in a sandbox."""
 
 import asyncio
+import contextlib
 import os
 import socket
 from collections.abc import Callable
@@ -58,14 +59,15 @@ class RunningApp:
         return await asyncio.shield(self._ended)
 
     async def stop(self, grace: float) -> Exit:
-        if grace > 0 and not self._ended.done():
-            try:
-                self._control.send(b"stop\n")
-                async with asyncio.timeout(grace):
-                    return await self.wait()
-            except (OSError, TimeoutError):
-                pass
-        await self._sandbox.kill()
+        try:
+            if grace > 0 and not self._ended.done():
+                with contextlib.suppress(OSError, TimeoutError):
+                    self._control.send(b"stop\n")
+                    async with asyncio.timeout(grace):
+                        return await self.wait()
+        finally:
+            # Also if the caller is cancelled: nothing else would end the app.
+            self._sandbox.kill_soon()
         return await self.wait()
 
     def processes(self) -> set[int]:

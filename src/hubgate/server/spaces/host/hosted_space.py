@@ -133,9 +133,11 @@ class HostedSpace:
     async def _end_app(self, app: ServingApp | None) -> None:
         pace = self._context.pace
         try:
-            if app is not None:
-                await self._retire(app, pace.last_grace if self._is_stopping else pace.grace)
-            await self._startup.close()
+            try:
+                if app is not None:
+                    await self._retire(app, pace.last_grace if self._is_stopping else pace.grace)
+            finally:
+                await self._startup.close()
         except Exception:
             # The lease must end in all cases.
             log.exception("Space %s could not be stopped cleanly", self._lease.repo_id)
@@ -182,10 +184,12 @@ class HostedSpace:
                 self._startup.in_background(self._retire(before, self._context.pace.grace))
 
     async def _retire(self, app: ServingApp, grace: float) -> None:
-        """Stop an app when its last requests are answered."""
-        if app.requests and not self._is_stopping:
-            await asyncio.wait(set(app.requests), timeout=ANSWER_SECONDS)
-        await app.running.stop(grace)
+        """Stop an app when its last requests are answered; at once if this is cancelled."""
+        try:
+            if app.requests and not self._is_stopping:
+                await asyncio.wait(set(app.requests), timeout=ANSWER_SECONDS)
+        finally:
+            await app.running.stop(0 if self._is_abandoned else grace)
         await asyncio.gather(app.ended, return_exceptions=True)
 
     async def _fail(self, row: Space, stage: Stage, message: str) -> None:
