@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import socket
+import time
 from collections.abc import AsyncIterator
 from ipaddress import ip_network
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 from tests.egress.farend import Names, answering, serving
 
 from hubgate.server.egress.client import Egress
-from hubgate.server.spaces.proxy import MAX_CONNECTIONS, MAX_HEAD_BYTES, Proxy
+from hubgate.server.spaces.proxy import BURST, CONNECTIONS_PER_SECOND, MAX_CONNECTIONS, MAX_HEAD_BYTES, Proxy
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 LOOPBACK = [ip_network("127.0.0.0/8")]
@@ -131,6 +133,24 @@ async def test_connections_of_a_space_are_limited(tmp_path: Path) -> None:
         assert await reader.read() == b""
         for _, each in [*opened, (reader, writer)]:
             each.close()
+
+
+async def test_connections_beyond_a_rate_wait(tmp_path: Path) -> None:
+    """Otherwise an app that opens and closes connections in a loop would keep the process of all Spaces busy."""
+
+    def flood() -> bytes:
+        for _ in range(int(BURST) + 79):
+            with socket.socket(socket.AF_UNIX) as peer:
+                peer.connect(str(tmp_path / "proxy.sock"))
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.connect(str(tmp_path / "proxy.sock"))
+            peer.send(b"nonsense\r\n\r\n")
+            return peer.recv(12)
+
+    async with proxying(tmp_path):
+        began = time.monotonic()
+        assert await asyncio.to_thread(flood) == b"HTTP/1.1 400"
+        assert time.monotonic() - began > 79 / CONNECTIONS_PER_SECOND - 0.1
 
 
 async def test_connections_of_all_spaces_to_one_address_are_limited(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ import contextlib
 import logging
 import os
 import re
+import socket
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +23,8 @@ log = logging.getLogger("hubgate.spaces")
 
 # Of one Space. The first process in its sandbox forwards no more either.
 MAX_CONNECTIONS = 64
+# A connection costs the hub more than the app: those beyond this rate wait, also if the app closes them at once.
+CONNECTIONS_PER_SECOND, BURST = 50.0, 100.0
 MAX_HEAD_BYTES = 16 * 1024
 HEAD_SECONDS = 20.0
 IDLE_SECONDS = 600.0
@@ -55,40 +59,62 @@ class Proxy:
 
     egress: Egress
     direct: frozenset[tuple[str, int]]
-    _server: asyncio.Server | None = None
+    _accepting: asyncio.Task[None] | None = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def listen(self, path: Path) -> None:
         """Listen on a socket file in a private folder: the Space's user may use the file, and nobody else finds it."""
+        listener = socket.socket(socket.AF_UNIX)
         folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             # The path may be longer than names of sockets can be.
             name = f"/proc/self/fd/{folder}/{path.name}"
-            self._server = await asyncio.start_unix_server(self._serve, name, limit=MAX_HEAD_BYTES)
+            listener.bind(name)
             os.chmod(name, 0o666)  # noqa: PTH101, S103
+            listener.listen(MAX_CONNECTIONS)
+        except BaseException:
+            listener.close()
+            raise
         finally:
             os.close(folder)
+        listener.setblocking(False)
+        self._accepting = asyncio.create_task(self._accept(listener))
 
     async def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
-        for task in self._tasks:
+        tasks = {*self._tasks, *([self._accepting] if self._accepting else [])}
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        if task is None or len(self._tasks) >= MAX_CONNECTIONS:
-            writer.close()
-            return
-        self._tasks.add(task)
-        try:
-            # Cancelled by `close`: asyncio would log it as an error of the connection.
-            with contextlib.suppress(OSError, asyncio.CancelledError):
+    async def _accept(self, listener: socket.socket) -> None:
+        budget, at = BURST, time.monotonic()
+        with listener:
+            while True:
+                try:
+                    connection, _ = await asyncio.get_running_loop().sock_accept(listener)
+                except OSError as error:
+                    # No more files can be opened now.
+                    log.warning("a connection of a Space could not be accepted: %s", error)
+                    await asyncio.sleep(1)
+                    continue
+                if len(self._tasks) < MAX_CONNECTIONS:
+                    task = asyncio.create_task(self._serve(connection))
+                    self._tasks.add(task)
+                    task.add_done_callback(self._tasks.discard)
+                else:
+                    connection.close()
+                now = time.monotonic()
+                budget, at = min(BURST, budget + (now - at) * CONNECTIONS_PER_SECOND) - 1, now
+                if budget < 0:
+                    await asyncio.sleep(-budget / CONNECTIONS_PER_SECOND)
+
+    async def _serve(self, connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            reader, writer = await asyncio.open_unix_connection(sock=connection, limit=MAX_HEAD_BYTES)
+            try:
                 await self._forward(reader, writer)
-        finally:
-            self._tasks.discard(task)
-            writer.transport.abort()
+            finally:
+                writer.transport.abort()
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with contextlib.AsyncExitStack() as opened:
