@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hubgate.server.egress.client import Egress
+from hubgate.server.egress.client import AddressSlots, Egress
 from hubgate.server.egress.resolve import Unreachable
 from hubgate.server.egress.target import AddressNotAllowed, Target, parse_target
 
@@ -23,6 +23,8 @@ log = logging.getLogger("hubgate.spaces")
 
 # Of one Space. The first process in its sandbox forwards no more either.
 MAX_CONNECTIONS = 64
+# Of one Space to one address, such as the package index: all Spaces together have 64.
+MAX_PER_ADDRESS = 12
 # A connection costs the hub more than the app: those beyond this rate wait, also if the app closes them at once.
 CONNECTIONS_PER_SECOND, BURST = 50.0, 100.0
 MAX_HEAD_BYTES = 16 * 1024
@@ -59,6 +61,7 @@ class Proxy:
 
     egress: Egress
     direct: frozenset[tuple[str, int]]
+    _share: AddressSlots = field(default_factory=lambda: AddressSlots(MAX_PER_ADDRESS))
     _accepting: asyncio.Task[None] | None = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -136,7 +139,7 @@ class Proxy:
         """A connection that ends with `opened`."""
         try:
             if (target.host, target.port) not in self.direct:
-                return await opened.enter_async_context(self.egress.connect(target))
+                return await opened.enter_async_context(self.egress.connect(target, self._share))
             streams = await asyncio.open_connection(target.host, target.port)
         except (Unreachable, OSError) as error:
             # Not for the usual log, which an app could fill.
