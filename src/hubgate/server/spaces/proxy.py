@@ -67,21 +67,10 @@ class Proxy:
 
     async def listen(self, path: Path) -> None:
         """Listen on a socket file in a private folder: the Space's user may use the file, and nobody else finds it."""
-        listener = socket.socket(socket.AF_UNIX)
-        folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            # The path may be longer than names of sockets can be.
-            name = f"/proc/self/fd/{folder}/{path.name}"
-            listener.bind(name)
-            os.chmod(name, 0o666)  # noqa: PTH101, S103
-            listener.listen(MAX_CONNECTIONS)
-        except BaseException:
-            listener.close()
-            raise
-        finally:
-            os.close(folder)
-        listener.setblocking(False)
+        listener = _listener(path)
         self._accepting = asyncio.create_task(self._accept(listener))
+        # Not in the task, which may be cancelled before it begins.
+        self._accepting.add_done_callback(lambda _: listener.close())
 
     async def close(self) -> None:
         tasks = {*self._tasks, *([self._accepting] if self._accepting else [])}
@@ -91,28 +80,31 @@ class Proxy:
 
     async def _accept(self, listener: socket.socket) -> None:
         budget, at = BURST, time.monotonic()
-        with listener:
-            while True:
-                try:
-                    connection, _ = await asyncio.get_running_loop().sock_accept(listener)
-                except OSError as error:
-                    # No more files can be opened now.
-                    log.warning("a connection of a Space could not be accepted: %s", error)
-                    await asyncio.sleep(1)
-                    continue
-                if len(self._tasks) < MAX_CONNECTIONS:
-                    task = asyncio.create_task(self._serve(connection))
-                    self._tasks.add(task)
-                    task.add_done_callback(self._tasks.discard)
-                else:
-                    connection.close()
-                now = time.monotonic()
-                budget, at = min(BURST, budget + (now - at) * CONNECTIONS_PER_SECOND) - 1, now
-                if budget < 0:
-                    await asyncio.sleep(-budget / CONNECTIONS_PER_SECOND)
+        while True:
+            try:
+                connection, _ = await asyncio.get_running_loop().sock_accept(listener)
+            except OSError as error:
+                # No more files can be opened now.
+                log.warning("a connection of a Space could not be accepted: %s", error)
+                await asyncio.sleep(1)
+                continue
+            if len(self._tasks) < MAX_CONNECTIONS:
+                self._start(connection)
+            else:
+                connection.close()
+            now = time.monotonic()
+            budget, at = min(BURST, budget + (now - at) * CONNECTIONS_PER_SECOND) - 1, now
+            if budget < 0:
+                await asyncio.sleep(-budget / CONNECTIONS_PER_SECOND)
+
+    def _start(self, connection: socket.socket) -> None:
+        task = asyncio.create_task(self._serve(connection))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: connection.close())
 
     async def _serve(self, connection: socket.socket) -> None:
-        with connection, contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):
             reader, writer = await asyncio.open_unix_connection(sock=connection, limit=MAX_HEAD_BYTES)
             try:
                 await self._forward(reader, writer)
@@ -148,6 +140,26 @@ class Proxy:
             raise Refused("502 Bad Gateway", "No answer from the address, or Spaces may not connect to it.") from None
         opened.callback(streams[1].transport.abort)
         return streams
+
+
+def _listener(path: Path) -> socket.socket:
+    # A process that died has left it behind.
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        # The path may be longer than names of sockets can be.
+        name = f"/proc/self/fd/{folder}/{path.name}"
+        listener.bind(name)
+        os.chmod(name, 0o666)  # noqa: PTH101, S103
+        listener.listen(MAX_CONNECTIONS)
+        listener.setblocking(False)
+    except BaseException:
+        listener.close()
+        raise
+    finally:
+        os.close(folder)
+    return listener
 
 
 def parse_request(head: bytes) -> Request:
