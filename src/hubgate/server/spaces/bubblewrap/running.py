@@ -12,6 +12,8 @@ from hubgate.server.spaces.bubblewrap.sandbox import Sandbox
 from hubgate.server.spaces.runner import Exit, NotListening, P, Use
 
 MESSAGE_BYTES = 1024
+# Between reading messages, which an app could send without end.
+MESSAGE_SECONDS = 0.02
 
 
 class RunningApp:
@@ -91,8 +93,11 @@ class RunningApp:
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
                 if line == b"listening":
+                    # The last message.
                     self._listening.set()
-                elif line.startswith(b"elsewhere "):
+                    return
+                if line.startswith(b"elsewhere "):
                     ports = line.removeprefix(b"elsewhere ").decode("ascii", "replace")
                     self._elsewhere = "".join(each for each in ports if each in "0123456789,")[:60]
             rest = rest[-MESSAGE_BYTES:]
+            await asyncio.sleep(MESSAGE_SECONDS)
