@@ -318,6 +318,7 @@ GUARDED_BY = {
     "POST /operator/requests/{id}/grant": "operator.use",
     "POST /operator/requests/{id}/refuse": "operator.use",
     "POST /operator/spaces/{namespace}/{repo}/sleep": "operator.use",
+    "POST /operator/spaces/{namespace}/{repo}/start": "operator.use",
     "POST /operator/spaces/{namespace}/{repo}/stop": "operator.use",
     "POST /operator/users/{user}/disable": "operator.use",
     "POST /operator/users/{user}/enable": "operator.use",

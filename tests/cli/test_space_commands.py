@@ -2,22 +2,18 @@
 
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.bed.blocking import run_blocking
 from tests.bed.engines import Engine
 from tests.bed.people import api, create_token, create_user
-from tests.bed.processes import HUBGATE, environment
+from tests.bed.processes import HUBGATE, environment, hubgate
 from tests.bed.running_hub import RunningHub
 from tests.bed.spaces import append_log, create_space, find_space, run_spaces_hub, set_stage
 from tests.cli.test_user_commands import Shell
 
-from hubgate.server.doctor import Finding, examine
 from hubgate.server.metrics import SPACE_GAUGES
 from hubgate.server.resources import Hub
-from hubgate.server.settings import Settings
 from hubgate.server.spaces import environment as space_environment
 from hubgate.server.spaces.gauges import read_gauges
 from hubgate.server.spaces.logs_store import BUILD, RUN
@@ -86,14 +82,14 @@ def test_logs_are_printed_and_followed(hub: RunningHub, shell: Shell, space: str
         following.terminate()
 
 
-def test_doctor_says_what_is_missing_to_run_spaces(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    def findings(settings: Settings) -> list[Finding]:
-        return [one for one in run_blocking(examine(settings, hub.clock)) if one.check == "spaces"]
-
-    (stored,) = findings(replace(hub.settings, spaces_runner="off"))
-    assert (stored.level, "HUBGATE_SPACES_RUNNER=bubblewrap" in stored.text) == ("ok", True)
-    monkeypatch.setenv("PATH", "")
-    assert any("apt-get install bubblewrap" in one.text for one in findings(hub.settings) if one.level == "fail")
+def test_doctor_says_what_is_missing_to_run_spaces(tmp_path: Path) -> None:
+    stored = hubgate("doctor", cwd=tmp_path).stdout
+    assert "HUBGATE_SPACES_RUNNER=bubblewrap" in stored
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "git").symlink_to("/usr/bin/git")
+    missing = hubgate("doctor", cwd=tmp_path, HUBGATE_SPACES_RUNNER="bubblewrap", PATH=str(tmp_path / "bin"))
+    assert missing.returncode == 1
+    assert "apt-get install bubblewrap" in missing.stdout
 
 
 def test_gauges_count_spaces_by_state(hub: RunningHub, shell: Shell, space: str) -> None:

@@ -6,11 +6,13 @@ import os
 import signal
 from dataclasses import replace
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 from tests.spaces.bed import LIMITS, SERVER, archive, get, spaces_bed
 
 from hubgate.server.egress.resolve import Unreachable
+from hubgate.server.spaces.bubblewrap import command
 from hubgate.server.spaces.runner import MIB, LimitsTogether, NotListening
 
 
@@ -82,6 +84,18 @@ async def test_app_that_ignores_sigterm_is_killed_after_its_grace(tmp_path: Path
             assert (await running.stop(0.5)).status != 0
 
 
+async def test_app_ends_when_stopping_it_is_cancelled(tmp_path: Path) -> None:
+    """As after the loss of a lease: nothing else would end it."""
+    code = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + dedent(SERVER)
+    async with spaces_bed(tmp_path) as bed:
+        running = await bed.serving(code)
+        stopping = asyncio.create_task(running.stop(60))
+        await asyncio.sleep(0.1)
+        stopping.cancel()
+        async with asyncio.timeout(10):
+            assert (await running.wait()).status != 0
+
+
 async def test_stopping_ends_processes_that_left_their_session(tmp_path: Path) -> None:
     code = """
         import os, time
@@ -120,6 +134,28 @@ async def test_memory_is_limited(tmp_path: Path) -> None:
     async with spaces_bed(tmp_path) as bed:
         result = await bed.ended("x = bytearray(400 * 2**20)")
         assert result.reason == "It used more than its 192 MiB of memory and was ended."
+
+
+async def test_buffers_of_sockets_are_limited(tmp_path: Path) -> None:
+    """They are memory of the kernel, and all sockets of the machine share a limit."""
+    code = """
+        import socket
+        listener, opened, sent = socket.create_server(("127.0.0.1", 5555)), [], 0
+        while sent < 400 * 2**20 and len(opened) < 400:
+            client = socket.create_connection(("127.0.0.1", 5555))
+            opened += [client, listener.accept()[0]]
+            client.setblocking(False)
+            try:
+                while True:
+                    sent += client.send(bytes(2**20))
+            except BlockingIOError:
+                pass
+        print(sent, flush=True)
+    """
+    async with spaces_bed(tmp_path) as bed:
+        # With control groups of version 2, they are a part of its memory.
+        result = await bed.ended(code)
+        assert result.status != 0 or int(bed.lines[-1]) < LIMITS.memory
 
 
 async def test_memory_of_all_apps_together_is_limited(tmp_path: Path) -> None:
@@ -169,6 +205,29 @@ async def test_output_is_slowed_down_and_escapes_are_removed(tmp_path: Path) -> 
         assert max(map(len, bed.lines)) == 4096
         # 512 KiB at once, what buffers hold, and 64 KiB for each of a few seconds.
         assert sum(map(len, bed.lines)) < 2 * MIB
+
+
+async def test_endless_messages_do_not_keep_the_hub_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An app may change the first process of its sandbox, which sends messages to the hub."""
+    program = tmp_path / "inside.py"
+    program.write_text(
+        dedent("""
+            import socket, sys, time
+            control, sent, end = socket.socket(fileno=int(sys.argv[2])), 0, time.monotonic() + 2
+            control.settimeout(0.1)
+            while time.monotonic() < end:
+                try:
+                    sent += control.send(b"elsewhere 1\\n" * 1000)
+                except TimeoutError:
+                    pass
+            print(sent, flush=True)
+        """)
+    )
+    monkeypatch.setattr(command, "INSIDE", program)
+    async with spaces_bed(tmp_path) as bed:
+        assert (await bed.ended("")).status == 0
+        # What buffers hold, and a little more.
+        assert int(bed.lines[-1]) < MIB
 
 
 async def test_app_with_many_connections_and_endless_headers_stays_alone(tmp_path: Path) -> None:

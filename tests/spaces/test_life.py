@@ -1,5 +1,6 @@
 """The life of a Space that runs: pushed, served, replaced, asleep, awake, crashed."""
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -163,9 +164,25 @@ def test_odd_answers_and_headers_do_not_disturb_others(hub: RunningHub, ada: htt
 
 
 @pytest.mark.one_engine
-def test_files_that_are_larger_than_the_disk_fail_the_build(engine: Engine, tmp_path: Path) -> None:
+def test_files_of_a_space_are_not_on_the_disk_while_it_is_built(engine: Engine, tmp_path: Path) -> None:
+    """Many Spaces may wait for their builds, each with files as large as its work folder."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        index = f"http://127.0.0.1:{silent.getsockname()[1]}/simple"
+        with run_spaces_hub(engine, tmp_path / "hub", spaces_index=index) as hub:
+            token = create_token(hub, create_user(hub, "ada"))
+            with api(hub, token) as ada, running_spaces(hub):
+                space = add_space(ada, {"app.py": app(), "requirements.txt": "anything"})
+                until(lambda: any("building" in line for line in log_lines(hub, space, "build")))
+                assert list((hub.settings.data_dir / "spaces" / "hosted").glob("*/*.tar")) == []
+
+
+@pytest.mark.one_engine
+@pytest.mark.parametrize("limit", [{"spaces_disk": 64 * MIB}, {"spaces_memory": 128 * MIB}])
+def test_files_that_are_larger_than_the_work_folder_fail_the_build(
+    engine: Engine, tmp_path: Path, limit: dict[str, int]
+) -> None:
     """A tree may name the same blob many times: a small push becomes a large archive."""
-    with run_spaces_hub(engine, tmp_path / "hub", spaces_disk=str(64 * MIB)) as hub:
+    with run_spaces_hub(engine, tmp_path / "hub", None, **{name: str(size) for name, size in limit.items()}) as hub:
         token = create_token(hub, create_user(hub, "ada"))
         with api(hub, token) as ada, running_spaces(hub):
             space = add_space(ada, {"app.py": app()})
@@ -178,7 +195,7 @@ def test_files_that_are_larger_than_the_disk_fail_the_build(engine: Engine, tmp_
                 git(clone, "update-index", "--add", "--cacheinfo", f"100644,{blob},copy-{number}")
             git(clone, "commit", "--quiet", "-m", "Many copies")
             git(clone, "push", "--quiet", "origin", "HEAD:main")
-            until(lambda: "larger than" in find_space(hub, space).message)
+            until(lambda: "larger than 64 MiB" in find_space(hub, space).message)
             assert post(ada).status_code == 200
             assert list((hub.settings.data_dir / "spaces" / "hosted").glob("*/*.tar")) == []
 

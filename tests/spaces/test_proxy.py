@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import socket
+import time
 from collections.abc import AsyncIterator
 from ipaddress import ip_network
 from pathlib import Path
@@ -9,7 +11,14 @@ from pathlib import Path
 from tests.egress.farend import Names, answering, serving
 
 from hubgate.server.egress.client import Egress
-from hubgate.server.spaces.proxy import MAX_CONNECTIONS, MAX_HEAD_BYTES, Proxy
+from hubgate.server.spaces.proxy import (
+    BURST,
+    CONNECTIONS_PER_SECOND,
+    MAX_CONNECTIONS,
+    MAX_HEAD_BYTES,
+    MAX_PER_ADDRESS,
+    Proxy,
+)
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 LOOPBACK = [ip_network("127.0.0.0/8")]
@@ -133,6 +142,24 @@ async def test_connections_of_a_space_are_limited(tmp_path: Path) -> None:
             each.close()
 
 
+async def test_connections_beyond_a_rate_wait(tmp_path: Path) -> None:
+    """Otherwise an app that opens and closes connections in a loop would keep the process of all Spaces busy."""
+
+    def flood() -> bytes:
+        for _ in range(int(BURST) + 79):
+            with socket.socket(socket.AF_UNIX) as peer:
+                peer.connect(str(tmp_path / "proxy.sock"))
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.connect(str(tmp_path / "proxy.sock"))
+            peer.send(b"nonsense\r\n\r\n")
+            return peer.recv(12)
+
+    async with proxying(tmp_path):
+        began = time.monotonic()
+        assert await asyncio.to_thread(flood) == b"HTTP/1.1 400"
+        assert time.monotonic() - began > 79 / CONNECTIONS_PER_SECOND - 0.1
+
+
 async def test_connections_of_all_spaces_to_one_address_are_limited(tmp_path: Path) -> None:
     """Spaces must not flood a victim together, as webhooks must not (attack W29)."""
     names = {"api.example": [["127.0.0.1"]], "www.example": [["127.0.0.1"]]}
@@ -146,6 +173,22 @@ async def test_connections_of_all_spaces_to_one_address_are_limited(tmp_path: Pa
             writer.close()
             assert await reader.read() == b""
             assert await asking.send(request, len(OK)) == OK
+
+
+async def test_one_space_cannot_take_all_connections_to_an_address(tmp_path: Path) -> None:
+    """Others could not install anything while it is connected to the package index."""
+    names = {"index.example": [["127.0.0.1"]]}
+    async with proxying(tmp_path, names) as (asking, _):
+        with serving(answering(OK)) as server:
+            connect = b"CONNECT index.example:%d HTTP/1.1\r\n\r\n" % server.port
+            answers = []
+            opened = [await asking.open() for _ in range(MAX_PER_ADDRESS + 1)]
+            for reader, writer in opened:
+                writer.write(connect)
+                answers.append((await reader.readuntil(b"\r\n\r\n")).split(b" ")[1])
+            assert answers == [b"200"] * MAX_PER_ADDRESS + [b"502"]
+            for _, writer in opened:
+                writer.close()
 
 
 async def test_operators_proxy_is_used(tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 """Installing requirements, from a package index on this machine."""
 
+import asyncio
+import io
 import os
+import tarfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +16,8 @@ from threading import Thread
 import pytest
 from tests.spaces.bed import SERVER, Bed, get, spaces_bed
 
+from hubgate.server.spaces.bubblewrap import inside
+from hubgate.server.spaces.bubblewrap.installed import Installed
 from hubgate.server.spaces.runner import MIB, App, BuildFailed, LimitsTogether
 
 METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
@@ -125,6 +130,55 @@ async def test_packages_of_all_spaces_have_a_limit(tmp_path: Path) -> None:
             assert await get(running) == b"hello"
 
 
+async def test_cancelled_build_leaves_no_incomplete_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A push cancels the build of the version before it, which may be about to store its packages."""
+    add_wheel(tmp_path / "index", "greeting", {f"greeting/{number}.py": "" for number in range(300)})
+    slow_program(tmp_path, monkeypatch, "du", "sleep 0.5")
+    # Deletes some files, and the others later.
+    slow_program(
+        tmp_path, monkeypatch, "rm", 'for last; do :; done; /usr/bin/rm -f "$last"/packages/greeting/1*; sleep 2'
+    )
+    with package_index(tmp_path / "index") as (url, port):
+        async with spaces_bed(tmp_path, direct=frozenset({("127.0.0.1", port)})) as bed:
+            app = replace(bed.with_code(""), requirements="greeting", index=url, hub_host="127.0.0.1")
+            build = asyncio.create_task(bed.runner.build(app, bed.lines.append))
+            async with asyncio.timeout(60):
+                while not (tmp_path / "du").exists():
+                    await asyncio.sleep(0.01)
+            build.cancel()
+            await asyncio.gather(build, return_exceptions=True)
+            built = await bed.runner.build(app, bed.lines.append)
+            (folder,) = (tmp_path / "spaces" / "installed").glob("*/*")
+            assert folder.name == built.id
+            assert len(list((folder / "packages" / "greeting").glob("*.py"))) == 300
+
+
+async def test_concurrent_builds_make_room_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = Installed(tmp_path / "installed", 4 * MIB)
+    folders = [tmp_path / "installed" / f"space-{number}" / "key" for number in range(4)]
+    for number, folder in enumerate(folders):
+        folder.mkdir(parents=True)
+        (folder / "cost").write_text(str(MIB))
+        os.utime(folder, (number, number))
+    slow_program(tmp_path, monkeypatch, "rm", "sleep 1")
+    await asyncio.gather(*(asyncio.to_thread(installed.make_room, 2 * MIB) for _ in range(2)))
+    # Both found the same room, and what was used last is still there.
+    assert [folder.exists() for folder in folders] == [False, False, True, True]
+
+
+def test_folders_that_an_archive_does_not_name_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package may forge the archive. Two hundred thousand entries with a deep path each would fill any disk."""
+    monkeypatch.setattr(inside, "MAX_MEMBERS", 100)
+    path = tmp_path / "forged.tar"
+    with tarfile.open(path, "w") as archive:
+        for number in range(10):
+            archive.addfile(tarfile.TarInfo(f"{number}/" + "a/" * 50 + "file"), io.BytesIO())
+    folder = tmp_path / "unpacked"
+    folder.mkdir()
+    assert not inside.unpack(os.open(path, os.O_RDONLY), str(folder))
+    assert len(list(folder.rglob("*"))) <= 100
+
+
 async def test_requirement_that_does_not_exist_fails_the_build(tmp_path: Path) -> None:
     (tmp_path / "index" / "simple").mkdir(parents=True)
     with package_index(tmp_path / "index") as (url, port):
@@ -155,6 +209,15 @@ async def test_build_that_does_not_end_is_ended(tmp_path: Path) -> None:
         app = replace(bed.with_code(""), requirements="x", limits=limits, index="http://127.0.0.1:9/simple")
         with pytest.raises(BuildFailed, match="not installed within"):
             await bed.runner.build(app, bed.lines.append)
+
+
+def slow_program(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, first: str) -> None:
+    """Let the hub run these commands before a program. When it is started, there is a file with its name."""
+    programs = folder / "programs"
+    programs.mkdir(exist_ok=True)
+    (programs / name).write_text(f'#!/bin/sh\n: > {folder}/{name}\n{first}\nexec /usr/bin/{name} "$@"\n')
+    (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
 
 
 def nest(folder: Path, depth: int) -> None:

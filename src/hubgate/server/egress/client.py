@@ -114,9 +114,11 @@ class Egress:
             raise failure from None
 
     @asynccontextmanager
-    async def connect(self, target: Target) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    async def connect(
+        self, target: Target, share: "AddressSlots"
+    ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
         """A connection to a checked address, without TLS, for a caller that speaks for itself (`spaces/proxy.py`). It
-        takes a slot of the address until the end of the block.
+        takes a slot of the address until the end of the block, and one of the caller's share of these slots.
         """
         failure: Unreachable = NoFreeSlot("too many connections to this address are open")
         addresses = await self._checked.addresses(target)
@@ -124,8 +126,9 @@ class Egress:
             # What listens there may be meant for this machine only: a firewall does not see such a connection.
             raise Unreachable(f"{target.host} is this machine")
         for address in addresses:
-            async with self._slots.acquire(_reached(address)) as has_slot:
-                if not has_slot:
+            reached = _reached(address)
+            async with share.acquire(reached) as may_try, self._slots.acquire(reached) as has_slot:
+                if not (may_try and has_slot):
                     continue
                 try:
                     reader, writer = await self._pool.open_stream(target, address)
@@ -208,8 +211,8 @@ class AddressSlots:
     A thousand webhooks of a hundred users that all point at one victim must not flood it (attack W29).
     """
 
-    def __init__(self) -> None:
-        self.limit = MAX_PER_ADDRESS
+    def __init__(self, limit: int = MAX_PER_ADDRESS) -> None:
+        self.limit = limit
         self._taken: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 

@@ -10,10 +10,12 @@ import contextlib
 import logging
 import os
 import re
+import socket
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hubgate.server.egress.client import Egress
+from hubgate.server.egress.client import AddressSlots, Egress
 from hubgate.server.egress.resolve import Unreachable
 from hubgate.server.egress.target import AddressNotAllowed, Target, parse_target
 
@@ -21,6 +23,10 @@ log = logging.getLogger("hubgate.spaces")
 
 # Of one Space. The first process in its sandbox forwards no more either.
 MAX_CONNECTIONS = 64
+# Of one Space to one address, such as the package index: all Spaces together have 64.
+MAX_PER_ADDRESS = 12
+# A connection costs the hub more than the app: those beyond this rate wait, also if the app closes them at once.
+CONNECTIONS_PER_SECOND, BURST = 50.0, 100.0
 MAX_HEAD_BYTES = 16 * 1024
 HEAD_SECONDS = 20.0
 IDLE_SECONDS = 600.0
@@ -55,40 +61,55 @@ class Proxy:
 
     egress: Egress
     direct: frozenset[tuple[str, int]]
-    _server: asyncio.Server | None = None
+    _share: AddressSlots = field(default_factory=lambda: AddressSlots(MAX_PER_ADDRESS))
+    _accepting: asyncio.Task[None] | None = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def listen(self, path: Path) -> None:
         """Listen on a socket file in a private folder: the Space's user may use the file, and nobody else finds it."""
-        folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            # The path may be longer than names of sockets can be.
-            name = f"/proc/self/fd/{folder}/{path.name}"
-            self._server = await asyncio.start_unix_server(self._serve, name, limit=MAX_HEAD_BYTES)
-            os.chmod(name, 0o666)  # noqa: PTH101, S103
-        finally:
-            os.close(folder)
+        listener = _listener(path)
+        self._accepting = asyncio.create_task(self._accept(listener))
+        # Not in the task, which may be cancelled before it begins.
+        self._accepting.add_done_callback(lambda _: listener.close())
 
     async def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
-        for task in self._tasks:
+        tasks = {*self._tasks, *([self._accepting] if self._accepting else [])}
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        if task is None or len(self._tasks) >= MAX_CONNECTIONS:
-            writer.close()
-            return
+    async def _accept(self, listener: socket.socket) -> None:
+        budget, at = BURST, time.monotonic()
+        while True:
+            try:
+                connection, _ = await asyncio.get_running_loop().sock_accept(listener)
+            except OSError as error:
+                # No more files can be opened now.
+                log.warning("a connection of a Space could not be accepted: %s", error)
+                await asyncio.sleep(1)
+                continue
+            if len(self._tasks) < MAX_CONNECTIONS:
+                self._start(connection)
+            else:
+                connection.close()
+            now = time.monotonic()
+            budget, at = min(BURST, budget + (now - at) * CONNECTIONS_PER_SECOND) - 1, now
+            if budget < 0:
+                await asyncio.sleep(-budget / CONNECTIONS_PER_SECOND)
+
+    def _start(self, connection: socket.socket) -> None:
+        task = asyncio.create_task(self._serve(connection))
         self._tasks.add(task)
-        try:
-            # Cancelled by `close`: asyncio would log it as an error of the connection.
-            with contextlib.suppress(OSError, asyncio.CancelledError):
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: connection.close())
+
+    async def _serve(self, connection: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            reader, writer = await asyncio.open_unix_connection(sock=connection, limit=MAX_HEAD_BYTES)
+            try:
                 await self._forward(reader, writer)
-        finally:
-            self._tasks.discard(task)
-            writer.transport.abort()
+            finally:
+                writer.transport.abort()
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with contextlib.AsyncExitStack() as opened:
@@ -110,7 +131,7 @@ class Proxy:
         """A connection that ends with `opened`."""
         try:
             if (target.host, target.port) not in self.direct:
-                return await opened.enter_async_context(self.egress.connect(target))
+                return await opened.enter_async_context(self.egress.connect(target, self._share))
             streams = await asyncio.open_connection(target.host, target.port)
         except (Unreachable, OSError) as error:
             # Not for the usual log, which an app could fill.
@@ -119,6 +140,26 @@ class Proxy:
             raise Refused("502 Bad Gateway", "No answer from the address, or Spaces may not connect to it.") from None
         opened.callback(streams[1].transport.abort)
         return streams
+
+
+def _listener(path: Path) -> socket.socket:
+    # A process that died has left it behind.
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        # The path may be longer than names of sockets can be.
+        name = f"/proc/self/fd/{folder}/{path.name}"
+        listener.bind(name)
+        os.chmod(name, 0o666)  # noqa: PTH101, S103
+        listener.listen(MAX_CONNECTIONS)
+        listener.setblocking(False)
+    except BaseException:
+        listener.close()
+        raise
+    finally:
+        os.close(folder)
+    return listener
 
 
 def parse_request(head: bytes) -> Request:

@@ -31,6 +31,11 @@ class Limits:
     disk: int = 512 * MIB
     build_seconds: float = 900.0
 
+    @property
+    def work_folder(self) -> int:
+        """The bytes of an app's files. They count towards the limit of memory, which must be reached later."""
+        return min(self.disk, self.memory // 2)
+
 
 @dataclass(frozen=True)
 class LimitsTogether:

@@ -20,6 +20,8 @@ PERIOD_US = 100_000
 SHARES, WEIGHT = 2, 1
 # With version 2, a group with limits on its children has no processes itself: the hub's processes move to this one.
 OWN_LEAF = "hubgate-own"
+# With version 1, buffers of sockets do not count as memory. Those of the whole machine may use about a tenth of it.
+SOCKETS_PART = 16
 REMOVE_SECONDS = 5.0
 
 
@@ -89,6 +91,7 @@ class Group:
             self._set_if_there("memory", "memory.memsw.limit_in_bytes", -1)
             self._set("memory", "memory.limit_in_bytes", size)
             self._set_if_there("memory", "memory.memsw.limit_in_bytes", size)
+            self._set_if_there("memory", "memory.kmem.tcp.limit_in_bytes", size // SOCKETS_PART)
 
     def yield_to_others(self) -> None:
         """Leave the processor to the hub whenever it has something to do."""

@@ -17,6 +17,7 @@ import socket
 import sys
 import tarfile
 from collections.abc import Awaitable, Callable
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,12 @@ def say(text: str) -> None:
 
 def unpack(descriptor: int, folder: str) -> bool:
     """Unpack an archive; links may not point out of the folder."""
+    count = 0
     try:
         with os.fdopen(descriptor, "rb") as file, tarfile.open(fileobj=file, mode="r|") as archive:
-            for number, member in enumerate(archive):
-                if number >= MAX_MEMBERS:
+            for member in archive:
+                count += 1 + missing_folders(Path(f"{folder}/{member.name}"))
+                if count > MAX_MEMBERS:
                     say(f"there are more than {MAX_MEMBERS:,} files")
                     return False
                 if member.isdir() or member.isreg() or member.issym() or member.islnk():
@@ -49,6 +52,13 @@ def unpack(descriptor: int, folder: str) -> bool:
         say(f"the files cannot be unpacked: {error}")
         return False
     return True
+
+
+def missing_folders(path: Path) -> int:
+    """How many folders are created for a file. An archive need not name them: a forged one of the allowed size could
+    create millions, which the file system has no room for.
+    """
+    return sum(1 for _ in takewhile(lambda folder: not folder.exists(), path.parents))
 
 
 def pack(folder: str, descriptor: int) -> bool:

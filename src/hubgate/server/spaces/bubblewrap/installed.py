@@ -44,9 +44,8 @@ class Installed:
 
     def lock(self, space: str, key: str) -> int:
         """A descriptor with a lock on an environment that is in use."""
-        descriptor = os.open(self._of(space) / key, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
-        return descriptor
+        # Without waiting, because the caller is the event loop: one that is being deleted now is of no use.
+        return _lock(self._of(space) / key, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
     def make_room(self, size: int) -> None:
         """Delete what was used least recently until `size` bytes fit; BuildFailed if they do not."""
@@ -56,19 +55,29 @@ class Installed:
             raise BuildFailed("The disk of this hub is almost full. Its operator can free some of it.")
         if self._max_bytes is None:
             return
-        found = sorted(self._all(), key=lambda path: path.stat().st_mtime)
-        too_many = sum(map(_cost, found)) + size - max(self._max_bytes, size)
-        for path in found:
-            if too_many <= 0:
-                return
-            cost = _cost(path)
-            if path.stat().st_mtime < time.time() - RECENT_SECONDS and _delete_unless_locked(path):
-                too_many -= cost
+        # One at a time: a second one would count what the first is deleting, and delete more or fail.
+        descriptor = _lock(self._folder, fcntl.LOCK_EX)
+        try:
+            too_many = self._delete_until(size, max(self._max_bytes, size))
+        finally:
+            os.close(descriptor)
         if too_many > 0:
             raise BuildFailed(
                 f"The packages of all Spaces together have reached {self._max_bytes // MIB:,} MiB. Try again when "
                 "other Spaces sleep, or ask the operator of this hub for more room."
             )
+
+    def _delete_until(self, size: int, limit: int) -> int:
+        """The bytes that are too many for `size` more to fit; not more than 0 if they do."""
+        found = sorted(self._all(), key=_used_at)
+        too_many = sum(map(_cost, found)) + size - limit
+        for path in found:
+            if too_many <= 0:
+                break
+            cost = _cost(path)
+            if _used_at(path) < time.time() - RECENT_SECONDS and _delete_unless_locked(path):
+                too_many -= cost
+        return too_many
 
     def unfinished(self, space: str) -> Path:
         """A new folder for an environment that is being installed, with an empty folder for its packages."""
@@ -79,10 +88,16 @@ class Installed:
 
     def finish(self, unfinished: Path, key: str) -> None:
         """Keep an environment, and delete those that its Space has not used recently."""
-        (unfinished / "cost").write_text(str(_measure(unfinished)))
-        with contextlib.suppress(OSError):
-            # Not empty: another process has installed the same.
-            unfinished.rename(unfinished.parent / key)
+        # Locked: the build may have been cancelled, and the next one deletes what is unfinished.
+        descriptor = _lock(unfinished, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        try:
+            (unfinished / "cost").write_text(str(_measure(unfinished)))
+            with contextlib.suppress(OSError):
+                # Not empty: another process has installed the same.
+                unfinished.rename(unfinished.parent / key)
+        finally:
+            delete(unfinished)
+            os.close(descriptor)
         for path in self._finished(unfinished.parent)[RETAINED:]:
             _delete_unless_locked(path)
 
@@ -106,7 +121,7 @@ class Installed:
                 continue
             for path in _entries(folder):
                 # One that is installed now may be of a Space that was created since.
-                if path.stat().st_mtime < time.time() - RECENT_SECONDS:
+                if _used_at(path) < time.time() - RECENT_SECONDS:
                     _delete_unless_locked(path)
             with contextlib.suppress(OSError):
                 folder.rmdir()
@@ -121,7 +136,7 @@ class Installed:
     def _finished(self, folder: Path) -> list[Path]:
         """The environments of a Space, the one that was used last first."""
         finished = [path for path in _entries(folder) if not path.name.startswith((_UNFINISHED, _FORGOTTEN))]
-        return sorted(finished, key=lambda path: path.stat().st_mtime, reverse=True)
+        return sorted(finished, key=_used_at, reverse=True)
 
 
 def delete(folder: Path) -> None:
@@ -133,16 +148,36 @@ def _entries(folder: Path) -> list[Path]:
     return list(folder.iterdir()) if folder.is_dir() else []
 
 
-def _delete_unless_locked(path: Path) -> bool:
+def _lock(path: Path, operation: int) -> int:
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        delete(path)
+        fcntl.flock(descriptor, operation)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _delete_unless_locked(path: Path) -> bool:
+    try:
+        descriptor = _lock(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except FileNotFoundError:
+        # Another process has deleted or renamed it.
+        return True
+    try:
+        delete(path)
     finally:
         os.close(descriptor)
     return True
+
+
+def _used_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def _measure(folder: Path) -> int:

@@ -65,7 +65,14 @@ class Requirements:
                     f"The requirements were not installed within {app.limits.build_seconds:.0f} s."
                 ) from None
             archive.seek(0)
-            await self._unpack(app, archive, key, log)
+            unfinished = self._installed.unfinished(app.space)
+            try:
+                await self._unpack(app, archive, unfinished / "packages", log)
+            except BaseException:
+                await asyncio.to_thread(delete, unfinished)
+                raise
+            # It deletes the folder itself: a thread goes on when its caller is cancelled.
+            await asyncio.to_thread(self._installed.finish, unfinished, key)
 
     async def _run_pip(self, app: App, python: Python, archive: IO[bytes], log: Log) -> None:
         if python.pip is None:
@@ -116,33 +123,27 @@ class Requirements:
         if not is_whole:
             raise BuildFailed(f"The installed requirements are larger than {limits.disk // MIB:,} MiB.")
 
-    async def _unpack(self, app: App, archive: IO[bytes], key: str, log: Log) -> None:
-        python = next(iter(find_pythons().values()))
-        unfinished = self._installed.unfinished(app.space)
-        packages = unfinished / "packages"
+    async def _unpack(self, app: App, archive: IO[bytes], packages: Path, log: Log) -> None:
+        user = self._sandboxes.user(app.space)
+        if user is not None:
+            os.chown(packages, user, user)
+        contents = Contents(
+            next(iter(find_pythons().values())),
+            [],
+            [Bind(packages, INSTALLED, is_writable=True)],
+            {"mode": "unpack", "folder": INSTALLED},
+            [archive.fileno()],
+        )
+        sandbox = await self._sandboxes.open(app.space, app.limits, self._sandboxes.next_name(), contents, log)
         try:
-            user = self._sandboxes.user(app.space)
-            if user is not None:
-                os.chown(packages, user, user)
-            contents = Contents(
-                python,
-                [],
-                [Bind(packages, INSTALLED, is_writable=True)],
-                {"mode": "unpack", "folder": INSTALLED},
-                [archive.fileno()],
-            )
-            name = self._sandboxes.next_name()
-            sandbox = await self._sandboxes.open(app.space, app.limits, name, contents, log)
-            try:
-                async with asyncio.timeout(UNPACK_SECONDS):
-                    ended = await sandbox.wait()
-            finally:
-                await sandbox.kill()
-            if ended.status:
-                raise BuildFailed(f"The installed requirements could not be stored. {ended.reason}")
-            await asyncio.to_thread(self._installed.finish, unfinished, key)
+            async with asyncio.timeout(UNPACK_SECONDS):
+                ended = await sandbox.wait()
+        except TimeoutError:
+            raise BuildFailed(f"The installed requirements were not stored within {UNPACK_SECONDS:.0f} s.") from None
         finally:
-            await asyncio.to_thread(delete, unfinished)
+            await sandbox.kill()
+        if ended.status:
+            raise BuildFailed(f"The installed requirements could not be stored. {ended.reason}")
 
 
 def _pip_arguments(app: App) -> list[str]:

@@ -59,8 +59,7 @@ class BubblewrapRunner:
             }
             name = self._sandboxes.next_name()
             path = self._folder / "sockets" / name
-            # Files in it count towards the limit of memory, which must be reached later.
-            work = Folder(WORK, min(app.limits.disk, app.limits.memory // 2))
+            work = Folder(WORK, app.limits.work_folder)
             control, inner = socket.socketpair()
             opened.callback(control.close)
             with inner, _listen(path) as listener, app.source.open("rb") as source:

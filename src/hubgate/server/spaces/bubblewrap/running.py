@@ -1,6 +1,7 @@
 """An app that was started in a sandbox."""
 
 import asyncio
+import contextlib
 import os
 import socket
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from hubgate.server.spaces.bubblewrap.sandbox import Sandbox
 from hubgate.server.spaces.runner import Exit, NotListening, P, Use
 
 MESSAGE_BYTES = 1024
+# Between reading messages, which an app could send without end.
+MESSAGE_SECONDS = 0.02
 
 
 class RunningApp:
@@ -58,14 +61,15 @@ class RunningApp:
         return await asyncio.shield(self._ended)
 
     async def stop(self, grace: float) -> Exit:
-        if grace > 0 and not self._ended.done():
-            try:
-                self._control.send(b"stop\n")
-                async with asyncio.timeout(grace):
-                    return await self.wait()
-            except (OSError, TimeoutError):
-                pass
-        await self._sandbox.kill()
+        try:
+            if grace > 0 and not self._ended.done():
+                with contextlib.suppress(OSError, TimeoutError):
+                    self._control.send(b"stop\n")
+                    async with asyncio.timeout(grace):
+                        return await self.wait()
+        finally:
+            # Also if the caller is cancelled: nothing else would end the app.
+            self._sandbox.kill_soon()
         return await self.wait()
 
     def processes(self) -> set[int]:
@@ -89,8 +93,11 @@ class RunningApp:
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
                 if line == b"listening":
+                    # The last message.
                     self._listening.set()
-                elif line.startswith(b"elsewhere "):
+                    return
+                if line.startswith(b"elsewhere "):
                     ports = line.removeprefix(b"elsewhere ").decode("ascii", "replace")
                     self._elsewhere = "".join(each for each in ports if each in "0123456789,")[:60]
             rest = rest[-MESSAGE_BYTES:]
+            await asyncio.sleep(MESSAGE_SECONDS)

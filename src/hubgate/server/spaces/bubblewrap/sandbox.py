@@ -61,10 +61,13 @@ class Sandbox:
 
     async def kill(self) -> Exit:
         """End everything in the sandbox at once."""
+        self.kill_soon()
+        return await self.wait()
+
+    def kill_soon(self) -> None:
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
-        return await self.wait()
 
     async def _end(self) -> Exit:
         status = await self._process.wait()

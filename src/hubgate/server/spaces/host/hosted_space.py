@@ -187,15 +187,12 @@ class HostedSpace:
                 self._startup.in_background(self._retire(before, self._context.pace.grace))
 
     async def _retire(self, app: ServingApp, grace: float) -> None:
-        """Stop an app when its last requests are answered."""
+        """Stop an app when its last requests are answered, also if this is cancelled."""
         try:
             if app.requests and not self._is_stopping:
                 await asyncio.wait(set(app.requests), timeout=ANSWER_SECONDS)
-            await app.running.stop(grace)
-        except asyncio.CancelledError:
-            # Abandoned: nothing else ends it, and another process may soon run the Space.
-            await app.running.stop(0)
-            raise
+        finally:
+            await app.running.stop(0 if self._is_abandoned else grace)
         await asyncio.gather(app.ended, return_exceptions=True)
 
     async def _fail(self, row: Space, stage: Stage, message: str) -> None:

@@ -74,11 +74,12 @@ class Startup:
             app = await self._app(
                 row, configuration, environment_for(repo, context.spaces.base_url, await self._opened())
             )
-            await write_archive(folder, configuration.sha, app.source, context.limits.disk)
             if row.factory_version > last:
                 await runner.forget(row.repo_id)
             build_log(f"hubgate: building {configuration.sha[:7]} for Python {configuration.python}")
             built = await runner.build(app, build_log)
+            # Not before: builds wait for each other, and the archives of all would be on the disk.
+            await write_archive(folder, configuration.sha, app.source, context.limits.work_folder)
             build_log("hubgate: built")
         except GitFailed as error:
             # Its text may contain paths of this machine, which are not for the owner's log.
@@ -93,6 +94,8 @@ class Startup:
         if is_new:
             await self._logs.clear(RUN)
         running = await runner.start(app, built, run_log)
+        # It is open in the sandbox.
+        app.source.unlink(missing_ok=True)
         try:
             await running.until_listening(context.pace.start)
         except BaseException as error:
