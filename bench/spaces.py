@@ -87,6 +87,8 @@ class _Hub:
         finally:
             if space is not None:
                 self._post(space, "pause", {"PAUSED"})
+                # Until its processes have ended.
+                time.sleep(SETTLE_SECONDS)
 
     def _post(self, space: str, action: str, stages: set[str]) -> None:
         path = f"/api/spaces/ada/{space}"

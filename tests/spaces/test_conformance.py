@@ -203,7 +203,7 @@ async def test_output_is_slowed_down_and_escapes_are_removed(tmp_path: Path) -> 
         await running.stop(0)
         assert bed.lines[:2] == ["red \ufffd \ufffd café", "\ufffd"]
         assert max(map(len, bed.lines)) == 4096
-        # 512 KiB at once, what buffers hold, and 64 KiB for each of a few seconds.
+        # 512 KiB at once, what buffers hold, and 16 KiB for each of a few seconds.
         assert sum(map(len, bed.lines)) < 2 * MIB
 
 

@@ -25,13 +25,18 @@ from hubgate.server.webhooks.management import backlogs
 from hubgate.server.webhooks.permissions import grants
 from hubgate.server.webhooks.replaying.runner import ReplayRunner
 from hubgate.server.webhooks.retention.deletion import EVERY_SECONDS, Retention
-from hubgate.server.worker.child import raise_file_limit, report_ready, run_and_exit, settings_from_parent, stop_event
+from hubgate.server.worker.child import (
+    NICENESS,
+    raise_file_limit,
+    report_ready,
+    run_and_exit,
+    settings_from_parent,
+    stop_event,
+)
 from hubgate.server.worker.gauges import set_gauges
 from hubgate.server.worker.loops import Loop, LoopRunner
 from hubgate.server.worker.servers import GRACE_SECONDS
 from hubgate.server.worker.sweep import Sweep
-
-BACKGROUND_NICENESS = 10
 
 
 def run_with_uvloop(work: Coroutine[Any, Any, None]) -> None:
@@ -112,7 +117,7 @@ def main(adjust_webhooks: Callable[[Webhooks], Webhooks] = _unchanged) -> None:
 async def _as_child(ready_fd: int, adjust_webhooks: Callable[[Webhooks], Webhooks]) -> None:
     settings = settings_from_parent()
     logs.configure()
-    os.nice(BACKGROUND_NICENESS)
+    os.nice(NICENESS)
     await run(settings, stop_event(), lambda: report_ready(ready_fd), adjust_webhooks)
 
 

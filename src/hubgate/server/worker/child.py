@@ -21,6 +21,9 @@ from hubgate.server.errors import StartupError
 from hubgate.server.scopes import Risk, Scope
 from hubgate.server.settings import Settings, parse
 
+# Of processes that nobody waits for: requests to the hub come first.
+NICENESS = 10
+
 
 def raise_file_limit() -> None:
     """Raise the limit on open files and connections to the maximum that the system allows."""

@@ -1,6 +1,7 @@
 """The process that runs Spaces. `hubgate serve` starts one, if HUBGATE_SPACES_RUNNER names a runner."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +16,14 @@ from hubgate.server.spaces.context import add_older_spaces
 from hubgate.server.spaces.host.context import HostContext, Pace
 from hubgate.server.spaces.host.process import SpacesProcess
 from hubgate.server.spaces.runner import Limits, LimitsTogether, Runner
-from hubgate.server.worker.child import raise_file_limit, report_ready, run_and_exit, settings_from_parent, stop_event
+from hubgate.server.worker.child import (
+    NICENESS,
+    raise_file_limit,
+    report_ready,
+    run_and_exit,
+    settings_from_parent,
+    stop_event,
+)
 
 
 def runner_for(settings: Settings) -> Runner:
@@ -81,6 +89,7 @@ def main() -> None:
 async def _as_child(ready_fd: int) -> None:
     settings = settings_from_parent()
     logs.configure()
+    os.nice(NICENESS)
     await run(settings, stop_event(), lambda: report_ready(ready_fd))
 
 

@@ -8,7 +8,7 @@ import time
 from hubgate.server.spaces.runner import Log
 
 LONGEST_LINE = 4096
-BYTES_PER_SECOND = 64 * 1024
+BYTES_PER_SECOND = 16 * 1024
 BURST_BYTES = 512 * 1024
 # Storing a line costs about as much as storing so many bytes.
 LINE_BYTES = 128
