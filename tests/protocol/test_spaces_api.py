@@ -21,6 +21,7 @@ from hubgate.server.spaces import environment
 from hubgate.server.spaces.context import add_older_spaces
 from hubgate.server.spaces.logs_store import BUILD, MAX_LINES, RUN
 from hubgate.server.spaces.model import Stage
+from hubgate.server.spaces.spaces_of_owners import OWNER_DISABLED
 from hubgate.server.storage.database import Tx
 
 ADA = "ada"
@@ -116,7 +117,7 @@ def test_spaces_of_a_disabled_account_are_paused(spaces_hub: RunningHub, ada: ht
     spaces_hub.call(disable)
     assert (find_space(spaces_hub, theirs).wanted, find_space(spaces_hub, mine).wanted) == ("pause", "run")
     found = ada.get("/api/spaces/eve/listener/runtime").json()
-    assert (found["stage"], found["errorMessage"]) == ("PAUSED", "The account of the owner was disabled.")
+    assert (found["stage"], found["errorMessage"]) == ("PAUSED", OWNER_DISABLED)
 
 
 def test_sleep_time_is_limited_to_48_hours(spaces_hub: RunningHub, ada: httpx.Client) -> None:
