@@ -104,6 +104,12 @@ def test_page_says_why_nothing_runs(spaces_hub: RunningHub, user: User, hub: Run
         assert ("This hub does not run Spaces" in page, "Set secret" in page) == (True, True)
 
 
+def test_docs_say_that_the_hub_can_run_a_receiver(spaces_hub: RunningHub, hub: RunningHub) -> None:
+    for each, is_said in ((spaces_hub, True), (hub, False)):
+        with browser_of(each) as visitor:
+            assert ("/hosted/you/your-space/" in visitor.get("/docs/webhooks").text) is is_said
+
+
 def test_operator_stops_a_space_and_lets_another_never_sleep(
     spaces_hub: RunningHub, ada: httpx.Client, user: User, space: str
 ) -> None:
