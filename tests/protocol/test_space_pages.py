@@ -128,7 +128,11 @@ def test_operator_stops_a_space_and_lets_another_never_sleep(
         assert find_space(spaces_hub, space).sleep_seconds is None
         submit(operator, path, f"{path}/{NAME}/sleep", hours="96")
         assert find_space(spaces_hub, space).sleep_seconds == 96 * 3600
-        assert submit(operator, path, f"{path}/{NAME}/sleep", hours="0").status_code == 422
+        submit(operator, path, f"{path}/{NAME}/sleep", hours="0.0166667")
+        assert find_space(spaces_hub, space).sleep_seconds == 60
+        assert 'value="0.0166667"' in operator.get(path).text
+        for wrong in ("0", "1e3", "0x1", "9" * 9):
+            assert submit(operator, path, f"{path}/{NAME}/sleep", hours=wrong).status_code == 422
         submit(operator, path, f"{path}/{NAME}/stop")
         assert find_space(spaces_hub, space).wanted == "stop"
         page = ada.get(PAGE).text
