@@ -86,7 +86,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
     settings = hub.settings
     csrf = Csrf(hub.secret, settings.base_url)
     pages = Pages(settings, csrf)
-    guard = Guard(hub.db, hub.clock, {TokenKind.OAUTH: BearerTokens(hub.oauth).find}, settings.secure)
+    guard = Guard(hub.db, hub.clock, hub.secret, {TokenKind.OAUTH: BearerTokens(hub.oauth).find}, settings.secure)
     hardware = space_runtime.flavor(settings.spaces_cpu, settings.spaces_memory, settings.spaces_disk)
     documented: list[Route] = [
         *probes.routes(hub.db, settings),

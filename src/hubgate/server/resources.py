@@ -118,6 +118,7 @@ class Hub(Struct, frozen=True, dict=True):
             folders=Folders(settings.data_dir / "repos"),
             large_files=LargeFiles(settings.data_dir / "lfs"),
             regular_upload_max=settings.regular_upload_max,
+            storage_quota=settings.storage_quota,
             on_unlinked=watches.end_for_repo,
             on_space_content=on_content_changed,
             guest_pull_requests=settings.guest_pull_requests,

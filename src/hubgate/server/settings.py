@@ -73,6 +73,9 @@ class Settings:
     regular_upload_max: int = option(
         "104857600", values.whole_number(0, 1 << 40), "largest file accepted in a commit body"
     )
+    storage_quota: int = option(
+        "0", values.whole_number(0, 1 << 60), "bytes of large files per user or organization; 0: no limit"
+    )
     inference_upstream: str = option("", values.upstream, "service behind /v1; 501 when empty")
     jobs_upstream: str = option("", values.upstream, "service behind /api/jobs; 501 when empty")
     tunnel: bool = option("on", values.flag, "temporary links for receivers on laptops")

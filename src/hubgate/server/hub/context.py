@@ -92,6 +92,8 @@ class Repos(Struct, frozen=True):
     large_files: LargeFiles
     # A file up to this size may be sent inside a commit, regardless of .gitattributes.
     regular_upload_max: int
+    # Bytes of large files per owner; 0 for no limit. Operators can set another limit for an owner.
+    storage_quota: int
     # Called with a repo's id, in the transaction that deletes a redirect to the repo.
     on_unlinked: OnUnlinked
     # Called in the transaction that creates or renames a Space, or moves its main branch.
