@@ -59,14 +59,22 @@ async def check_file(tx: Tx, repos: Repos, repo_id: str, oid: str, size: int) ->
         Usage(await store.used(tx, found[0].id), found[1]).check(found[0].name, size)
 
 
-async def check_xorbs(tx: Tx, repos: Repos, repo_id: str, xorbs: Collection[str], size: int = 0) -> None:
-    """Reject xorbs that exceed the quota: stored ones that do not count for the owner yet, and `size` bytes of one that
-    is not stored yet. Locks the owner like `check_file`.
+async def check_xorb(tx: Tx, repos: Repos, repo_id: str, xorb: str, size: int) -> None:
+    """Reject a xorb of `size` bytes that exceeds the quota. Locks the owner like `check_file`."""
+    found = await _lock_limited_owner(tx, repos, repo_id)
+    # The size is that of the upload: another copy may be stored with another size, which is not the sender's business.
+    if found is not None and not await store.has_xorb(tx, found[0].id, xorb):
+        Usage(await store.used(tx, found[0].id), found[1]).check(found[0].name, size)
+
+
+async def check_references(tx: Tx, repos: Repos, repo_id: str, xorbs: Collection[str]) -> None:
+    """Reject references to stored xorbs, perhaps of other owners, that exceed the quota. Locks the owner like
+    `check_file`.
     """
     found = await _lock_limited_owner(tx, repos, repo_id)
     if found is not None:
         owner, limit = found
-        added = size + await store.size_of_new_xorbs(tx, owner.id, xorbs)
+        added = await store.size_of_new_xorbs(tx, owner.id, xorbs)
         Usage(await store.used(tx, owner.id), limit).check(owner.name, added)
 
 

@@ -64,6 +64,12 @@ async def has_file(tx: Tx, owner_id: str, oid: str) -> bool:
     return await tx.one(sql, {"owner_id": owner_id, "oid": oid}) is not None
 
 
+async def has_xorb(tx: Tx, owner_id: str, xorb: str) -> bool:
+    """Whether a xorb already counts for an owner."""
+    sql = f"SELECT 1 FROM ({_XORBS_OF_OWNER}) chunked WHERE chunked.xorb = :xorb"
+    return await tx.one(sql, {"owner_id": owner_id, "xorb": xorb}) is not None
+
+
 async def size_of_new_xorbs(tx: Tx, owner_id: str, xorbs: Collection[str]) -> int:
     """The bytes of those xorbs that do not count for an owner yet."""
     rows = await tx.each(_NEW_XORB, [{"xorb": xorb} for xorb in xorbs], {"owner_id": owner_id})

@@ -1,0 +1,71 @@
+"""SQL statements that delete xorbs that nothing refers to."""
+
+from collections.abc import Collection, Sequence
+
+from hubgate.server.storage.database import Tx
+from hubgate.server.storage.sqltext import RowStatement, columns_of
+
+# A repo that still receives xorbs may be in the middle of a long upload: the shard that refers to them comes last.
+_UNUSED = """
+    NOT EXISTS (SELECT 1 FROM xet_file_xorbs p WHERE p.xorb = xorbs.hash)
+    AND NOT EXISTS (
+        SELECT 1 FROM xorb_uploads u JOIN xorb_uploads o ON o.repo_id = u.repo_id
+        WHERE u.xorb = xorbs.hash AND o.uploaded_at >= :before
+    )
+"""
+
+
+async def unused(tx: Tx, before: int, after: str, limit: int) -> list[str]:
+    """Xorbs that were added before a time and that no file and no recent upload needs."""
+    rows = await tx.all(
+        f"""
+        SELECT hash FROM xorbs WHERE created_at < :before AND hash > :after AND {_UNUSED}
+        ORDER BY hash LIMIT :limit
+        """,
+        {"before": before, "after": after, "limit": limit},
+    )
+    return [row["hash"] for row in rows]
+
+
+async def delete(tx: Tx, xorb: str, before: int) -> str | None:
+    """Delete a xorb that is still unused, and return the key of its object.
+
+    The row is locked first. A shard or an upload that needs the xorb locks the same row: it is either committed, and
+    the second statement, which begins after that, sees it, or it waits and then finds that the xorb is gone.
+    """
+    locked = await tx.one("SELECT object FROM xorbs WHERE hash = :xorb /*pg FOR UPDATE */", {"xorb": xorb})
+    if locked is None:
+        return None
+    row = await tx.one(
+        f"DELETE FROM xorbs WHERE hash = :xorb AND created_at < :before AND {_UNUSED} RETURNING object",
+        {"xorb": xorb, "before": before},
+    )
+    return row["object"] if row else None
+
+
+async def forget_old_uploads(tx: Tx, before: int) -> None:
+    """Delete the records of uploads that files refer to: from now on the files decide who may use the xorb."""
+    await tx.exec(
+        """
+        DELETE FROM xorb_uploads WHERE uploaded_at < :before
+        AND EXISTS (SELECT 1 FROM xet_file_xorbs p WHERE p.xorb = xorb_uploads.xorb)
+        """,
+        {"before": before},
+    )
+
+
+async def objects_among(tx: Tx, keys: Collection[str]) -> set[str]:
+    """Those objects that belong to a xorb."""
+    rows = await tx.each(_OBJECT, [{"key": key} for key in keys])
+    return {row["object"] for row in rows}
+
+
+_OBJECT = RowStatement("SELECT x.object FROM /*rows*/ xorbs x WHERE x.object = :key", columns_of(text="key"))
+
+
+async def all_objects(tx: Tx, after: str, limit: int) -> Sequence[str]:
+    """The keys of the objects of all xorbs, in order."""
+    rows = await tx.all(
+        "SELECT object FROM xorbs WHERE object > :after ORDER BY object LIMIT :limit", {"after": after, "limit": limit}
+    )
+    return [row["object"] for row in rows]

@@ -1,0 +1,142 @@
+"""Uploads of xorbs: received into a temporary file, verified, stored, and recorded for the repo they were sent to.
+
+A xorb is recorded only after every hash in it was verified. A user learns that a xorb was already stored only if the
+user may refer to it anyway; otherwise it is stored a second time and the copy is deleted, so that not even the duration
+of the request differs.
+"""
+
+import hashlib
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from hubgate.server import failpoint
+from hubgate.server.accounts.account_locks import lock_account_by_id
+from hubgate.server.hub.cas import store
+from hubgate.server.hub.cas.model import Sender, new_object_key
+from hubgate.server.hub.cas.permissions import usable_xorbs
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.guests.charges import charge_files
+from hubgate.server.hub.quotas.quotas import check_xorb
+from hubgate.server.hub.repos.transactions import lock_repo
+from hubgate.server.hub.xet.hashes import is_listed_for_lookup, parse_hash
+from hubgate.server.hub.xet.xorb import XorbVerifier
+from hubgate.server.hub.xet.xorb_table import XorbTable
+from hubgate.server.storage.database import Tx
+
+# Parts are collected up to this size: verification of each part changes the thread twice.
+_PART = 1024 * 1024
+
+
+class ReceivedXorb(Struct, frozen=True):
+    """A verified xorb in a temporary file, without a footer."""
+
+    hash: str
+    table: XorbTable
+    file: Path
+    # SHA-256 of the file, hex.
+    digest: str
+
+    @property
+    def size(self) -> int:
+        return self.table.stored_size
+
+
+def charged_as(xorb: str) -> str:
+    """The id under which a guest is charged for a xorb, until a shard refers to it."""
+    return f"xorb:{xorb}"
+
+
+async def receive_xorb(parts: AsyncIterator[bytes], expected: str, temporary: Path) -> ReceivedXorb:
+    """Receive a xorb into a temporary file, which the caller deletes. Raises `InvalidXet` if a hash is wrong."""
+    verifier, pending = XorbVerifier(), bytearray()
+    with temporary.open("wb") as file:
+
+        def add(part: bytes) -> None:
+            verifier.feed(part)
+            file.write(part)
+
+        async for part in parts:
+            pending += part
+            if len(pending) >= _PART:
+                await in_thread(add, bytes(pending))
+                pending.clear()
+        await in_thread(add, bytes(pending))
+        table = await in_thread(verifier.finish, parse_hash(expected))
+    # A footer is not stored: everything it says is in the table.
+    digest = await in_thread(_finish, temporary, table.stored_size)
+    return ReceivedXorb(expected, table, temporary, digest)
+
+
+def _finish(temporary: Path, size: int) -> str:
+    """Cut the footer off, sync the file and return its SHA-256."""
+    digest = hashlib.sha256()
+    with temporary.open("rb+") as file:
+        file.truncate(size)
+        while part := file.read(_PART):
+            digest.update(part)
+        os.fsync(file.fileno())
+    return digest.hexdigest()
+
+
+async def add_xorb(repos: Repos, sender: Sender, received: ReceivedXorb) -> bool:
+    """Store a verified xorb and record that it was sent; whether it is new to the sender."""
+    if received.hash in await usable_xorbs(repos, sender, [received.hash]) and await _touch(repos, sender, received):
+        return False
+    now = repos.clock()
+    key = new_object_key(received.hash, now)
+    chunks = [value for value, _ in received.table if is_listed_for_lookup(value)]
+    new = store.NewXorb(
+        received.hash, key, received.size, received.table.size, received.table.to_bytes(), chunks
+    )
+    stored = ""
+    try:
+        await repos.objects.put(key, received.file, received.digest)
+        failpoint.hit("xorb-stored")
+
+        async def unit(tx: Tx) -> str:
+            await _lock_and_charge(tx, repos, sender, received)
+            found = await store.add(tx, new, now)
+            await _record(tx, sender, received.hash, now)
+            return found
+
+        stored = await repos.db.write_long(unit)
+        failpoint.hit("xorb-recorded")
+    finally:
+        if stored != key:
+            # The xorb was stored before, or is not accepted. If this fails, the sweep deletes the object.
+            await repos.objects.delete(key)
+    return True
+
+
+async def _touch(repos: Repos, sender: Sender, received: ReceivedXorb) -> bool:
+    """Record that a stored xorb was sent again, which protects it from deletion for a day; False if it was deleted."""
+    now = repos.clock()
+
+    async def unit(tx: Tx) -> bool:
+        await _lock_and_charge(tx, repos, sender, received)
+        if not await store.lock(tx, received.hash):
+            return False
+        await _record(tx, sender, received.hash, now)
+        return True
+
+    return await repos.db.write_long(unit)
+
+
+async def _lock_and_charge(tx: Tx, repos: Repos, sender: Sender, received: ReceivedXorb) -> None:
+    """Check the owner's quota, or charge a guest. Locks the account, then the repo, before the xorb."""
+    repo_id, size = sender.repo.id, received.size
+    if not sender.is_guest:
+        await check_xorb(tx, repos, repo_id, received.hash, size)
+        await lock_repo(tx, repo_id)
+        return
+    await lock_account_by_id(tx, sender.user_id)
+    await lock_repo(tx, repo_id)
+    await charge_files(tx, repos, sender.user_id, repo_id, {charged_as(received.hash): size}, repos.clock())
+
+
+async def _record(tx: Tx, sender: Sender, xorb: str, now: int) -> None:
+    await store.record_upload(tx, sender.repo.id, xorb, sender.user_id, by_guest=sender.is_guest, now=now)
