@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from hubgate.server import failpoint
 from hubgate.server.accounts.account_locks import lock_account_by_id
+from hubgate.server.errors import Forbidden, NotFound
 from hubgate.server.hub.cas import store
 from hubgate.server.hub.cas.model import Sender, new_object_key
 from hubgate.server.hub.cas.permissions import usable_xorbs
@@ -92,23 +93,24 @@ async def add_xorb(repos: Repos, sender: Sender, received: ReceivedXorb) -> bool
     new = store.NewXorb(
         received.hash, key, received.size, received.table.size, received.table.to_bytes(), chunks
     )
-    stored = ""
+    await repos.objects.put(key, received.file, received.digest)
+    failpoint.hit("xorb-stored")
+
+    async def unit(tx: Tx) -> str:
+        await _lock_and_charge(tx, repos, sender, received)
+        found = await store.add(tx, new, now)
+        await _record(tx, sender, received.hash, now)
+        return found
+
     try:
-        await repos.objects.put(key, received.file, received.digest)
-        failpoint.hit("xorb-stored")
-
-        async def unit(tx: Tx) -> str:
-            await _lock_and_charge(tx, repos, sender, received)
-            found = await store.add(tx, new, now)
-            await _record(tx, sender, received.hash, now)
-            return found
-
         stored = await repos.db.write_long(unit)
-        failpoint.hit("xorb-recorded")
-    finally:
-        if stored != key:
-            # The xorb was stored before, or is not accepted. If this fails, the sweep deletes the object.
-            await repos.objects.delete(key)
+    except (Forbidden, NotFound):
+        # Not accepted. After any other error the xorb may have been recorded; if not, the sweep deletes the object.
+        await repos.objects.delete(key)
+        raise
+    failpoint.hit("xorb-recorded")
+    if stored != key:
+        await repos.objects.delete(key)
     return True
 
 
