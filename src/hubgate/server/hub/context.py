@@ -55,6 +55,10 @@ class Limits(Struct, frozen=True):
     tunnel_waiting: int = 32
     tunnel_silence_seconds: float = 60.0
     tunnel_stall_seconds: float = 15.0
+    # Files, chunks and bytes that one shard may register: all of them are read and hashed.
+    shard_files: int = 100_000
+    shard_chunks: int = 20_000_000
+    shard_bytes: int = 1 << 40
     # Branches and tags of a repo: every clone receives the whole list.
     refs: int = 50_000
     # Repos swept for guest data in one step of housekeeping.
@@ -104,6 +108,10 @@ class Repos(Struct, frozen=True):
     outbox: Outbox
     limits: Limits = field(default_factory=Limits)
     branch_locks: BranchLocks = field(default_factory=BranchLocks)
+    # Limits concurrent verifications of uploaded files, which read and hash all of their content.
+    verifications: Slots = field(
+        default_factory=lambda: Slots(4, 2, "Too many uploads are being verified. Try again.", 600.0, max_per_repo=2)
+    )
     # Limits concurrent git programs that walk a history.
     walks: Slots = field(
         default_factory=lambda: Slots(4, 1, "Too many long histories are being read. Try again.", max_per_repo=2)

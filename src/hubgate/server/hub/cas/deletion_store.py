@@ -15,14 +15,21 @@ _UNUSED = """
 """
 
 
-async def unused(tx: Tx, before: int, after: str, limit: int) -> list[str]:
-    """Xorbs that were added before a time and that no file and no recent upload needs."""
+async def mark(tx: Tx, before: int, now: int) -> None:
+    """Mark xorbs that no file and no upload since `before` needs, and remove the mark of those that are used again."""
+    await tx.exec(
+        f"UPDATE xorbs SET unused_at = :now WHERE unused_at IS NULL AND {_UNUSED}", {"before": before, "now": now}
+    )
+    await tx.exec(
+        f"UPDATE xorbs SET unused_at = NULL WHERE unused_at IS NOT NULL AND NOT ({_UNUSED})", {"before": before}
+    )
+
+
+async def due(tx: Tx, before: int, limit: int) -> list[str]:
+    """Xorbs that were marked before a time."""
     rows = await tx.all(
-        f"""
-        SELECT hash FROM xorbs WHERE created_at < :before AND hash > :after AND {_UNUSED}
-        ORDER BY hash LIMIT :limit
-        """,
-        {"before": before, "after": after, "limit": limit},
+        "SELECT hash FROM xorbs WHERE unused_at < :before ORDER BY hash LIMIT :limit",
+        {"before": before, "limit": limit},
     )
     return [row["hash"] for row in rows]
 
@@ -37,7 +44,7 @@ async def delete(tx: Tx, xorb: str, before: int) -> str | None:
     if locked is None:
         return None
     row = await tx.one(
-        f"DELETE FROM xorbs WHERE hash = :xorb AND created_at < :before AND {_UNUSED} RETURNING object",
+        f"DELETE FROM xorbs WHERE hash = :xorb AND unused_at < :before AND {_UNUSED} RETURNING object",
         {"xorb": xorb, "before": before},
     )
     return row["object"] if row else None

@@ -42,10 +42,10 @@ async def chunks_of(tx: Tx | Database, xorb: str) -> bytes | None:
     return bytes(row["chunks"]) if row else None
 
 
-# The update changes nothing but locks the row: a xorb that is being deleted is either gone or stays.
+# The update locks the row: a xorb that is being deleted is either gone or stays.
 _ADD = insert_row(
     "INSERT INTO xorbs (hash, object, size, raw_size, created_at)",
-    "ON CONFLICT (hash) DO UPDATE SET created_at = xorbs.created_at RETURNING object",
+    "ON CONFLICT (hash) DO UPDATE SET unused_at = NULL RETURNING object",
 )
 
 
@@ -80,7 +80,7 @@ _ADD_LOOKUP = insert_row("INSERT INTO xet_chunks (chunk, xorb)", "ON CONFLICT (c
 
 async def lock(tx: Tx, xorb: str) -> bool:
     """Lock a xorb against deletion until the transaction ends; False if it is not stored."""
-    sql = "UPDATE xorbs SET created_at = created_at WHERE hash = :xorb RETURNING hash"
+    sql = "UPDATE xorbs SET unused_at = NULL WHERE hash = :xorb RETURNING hash"
     return await tx.one(sql, {"xorb": xorb}) is not None
 
 
@@ -136,7 +136,9 @@ async def repos_with(tx: Tx, xorb: str, visible: VisibleRepos, first: str, limit
 
 
 async def xorbs_with_chunk(tx: Tx, chunk: bytes, limit: int) -> list[str]:
-    rows = await tx.all("SELECT xorb FROM xet_chunks WHERE chunk = :chunk LIMIT :limit", {"chunk": chunk, "limit": limit})
+    rows = await tx.all(
+        "SELECT xorb FROM xet_chunks WHERE chunk = :chunk ORDER BY xorb LIMIT :limit", {"chunk": chunk, "limit": limit}
+    )
     return [row["xorb"] for row in rows]
 
 

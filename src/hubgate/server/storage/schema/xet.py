@@ -24,7 +24,9 @@ xorbs = Table(
     Column("size", BigInteger, nullable=False),
     Column("raw_size", BigInteger, nullable=False),
     Column("created_at", BigInteger, nullable=False),
-    Index(None, "created_at"),
+    # When the sweep first found that nothing needs the xorb; null while something does.
+    Column("unused_at", BigInteger),
+    Index(None, "unused_at"),
 )
 
 # The chunks of each xorb, in order: hash, sizes and position of each.

@@ -22,9 +22,10 @@ def _create_xorbs() -> None:
         sa.Column("hash", sa.Text, primary_key=True),
         sa.Column("object", sa.Text, nullable=False),
         *_numbers("size", "raw_size", "created_at"),
+        sa.Column("unused_at", sa.BigInteger),
         sa.UniqueConstraint("object", name="uq_xorbs_object"),
     )
-    _index("xorbs", "created_at")
+    _index("xorbs", "unused_at")
     op.create_table("xorb_chunks", _xorb(), sa.Column("chunks", sa.LargeBinary, nullable=False))
     op.create_table(
         "xet_chunks", sa.Column("chunk", sa.LargeBinary, primary_key=True), _xorb(), sqlite_with_rowid=False

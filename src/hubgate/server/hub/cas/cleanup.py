@@ -1,0 +1,42 @@
+"""Deletes xorbs that nothing needs, a day after that was first found.
+
+A xorb is needed by the files that refer to it, and for a day by every upload to the repo that it was sent to: the shard
+that refers to it is the last request of an upload. The row is deleted first, in a transaction that a shard which begins
+to refer to the xorb cannot pass (`deletion_store.py`), then the object, whose key is never used again.
+"""
+
+from dataclasses import dataclass
+
+from hubgate.server.clock import DAY
+from hubgate.server.hub.cas import deletion_store
+from hubgate.server.hub.context import Repos
+from hubgate.server.storage.database import Tx
+
+UNUSED_AGE = DAY
+XORBS_PER_STEP = 100
+
+
+@dataclass
+class XorbCleanup:
+    repos: Repos
+
+    async def step(self) -> bool:
+        """Mark unused xorbs and delete some that were marked a day ago; return whether there may be more."""
+        now = self.repos.clock()
+        before = now - UNUSED_AGE
+
+        async def mark(tx: Tx) -> list[str]:
+            await deletion_store.mark(tx, before, now)
+            await deletion_store.forget_old_uploads(tx, before)
+            return await deletion_store.due(tx, before, XORBS_PER_STEP)
+
+        due = await self.repos.db.write_long(mark)
+        for xorb in due:
+            await self._delete(xorb, before)
+        return len(due) == XORBS_PER_STEP
+
+    async def _delete(self, xorb: str, before: int) -> None:
+        key = await self.repos.db.write_long(lambda tx: deletion_store.delete(tx, xorb, before))
+        if key is not None:
+            # If this fails, the sweep of unused objects deletes it.
+            await self.repos.objects.delete(key)

@@ -1,0 +1,170 @@
+"""Uploads of shards: the files of a shard are verified against stored xorbs, then registered together.
+
+A file is registered only after its parts, its Xet hash and its SHA-256 were verified, so a commit may refer to it. All
+files of a shard become visible in one transaction, or none does.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from msgspec import Struct
+
+from hubgate.server import failpoint
+from hubgate.server.access.visibility import visible_repos
+from hubgate.server.accounts.account_locks import lock_account_by_id
+from hubgate.server.hub.cas import files_store, store
+from hubgate.server.hub.cas.files_store import ChunkedFile
+from hubgate.server.hub.cas.model import Sender
+from hubgate.server.hub.cas.permissions import MAX_REPOS_CHECKED, may_read, usable_xorbs
+from hubgate.server.hub.cas.reading import content
+from hubgate.server.hub.cas.tables import table_of
+from hubgate.server.hub.cas.xorbs import charged_as
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git.threads import in_long_thread, in_thread
+from hubgate.server.hub.guests import store as guest_store
+from hubgate.server.hub.guests.charges import charge_files
+from hubgate.server.hub.lfs import store as lfs_store
+from hubgate.server.hub.quotas.quotas import check_references
+from hubgate.server.hub.repos.transactions import lock_repo
+from hubgate.server.hub.xet.file_check import CheckedFile, check_file
+from hubgate.server.hub.xet.hashes import hash_text
+from hubgate.server.hub.xet.invalid import InvalidXet
+from hubgate.server.hub.xet.shard import Shard, ShardFile, parse_upload
+from hubgate.server.hub.xet.xorb_table import XorbTable
+from hubgate.server.storage.database import ConstraintViolated, Tx
+
+# Tables of xorbs that stay in memory between two files of a shard.
+_CACHED_TABLES = 256
+_XORB_DELETED = "A xorb that the shard refers to was deleted in the meantime. Upload the files again."
+
+
+@dataclass
+class Progress:
+    """How many files of a shard are verified."""
+
+    total: int = 0
+    verified: int = 0
+
+
+class VerifiedFile(Struct, frozen=True):
+    """A file to register: the xorbs it refers to, and its first chunk with its xorb, which clients look up."""
+
+    file: ChunkedFile
+    xorbs: Sequence[str]
+    first_chunk: tuple[bytes, str] | None
+
+
+async def register_shard(repos: Repos, sender: Sender, data: bytes, progress: Progress) -> None:
+    """Verify and register the files of a shard. Raises `InvalidXet` if anything is wrong with it."""
+    shard = await in_long_thread(parse_upload, data)
+    files, xorbs = await in_long_thread(_named, repos, shard)
+    progress.total = len(files)
+    usable = await usable_xorbs(repos, sender, xorbs)
+    if missing := xorbs - usable:
+        raise InvalidXet(f"The xorb {min(missing)} was not uploaded to this repo.")
+    verified, tables = list[VerifiedFile](), dict[bytes, XorbTable]()
+    async with repos.verifications.acquire(sender.user_id, sender.repo.id):
+        for file in files:
+            verified.append(await _verify(repos, sender, file, tables))
+            progress.verified += 1
+            if len(tables) > _CACHED_TABLES:
+                tables.clear()
+    failpoint.hit("shard-verified")
+    await _register(repos, sender, verified)
+    failpoint.hit("shard-registered")
+
+
+def _named(repos: Repos, shard: Shard) -> tuple[list[ShardFile], set[str]]:
+    """The files of a shard, and all xorbs that it names. The work that they cause is limited: a shard can refer to the
+    same chunks any number of times.
+    """
+    files, xorbs, chunks, size = list[ShardFile](), set[bytes](), 0, 0
+    for file in shard.files():
+        files.append(file)
+        for term in file.terms():
+            xorbs.add(term.xorb)
+            chunks += term.end - term.start
+            size += term.size
+        if len(files) > repos.limits.shard_files or chunks > repos.limits.shard_chunks:
+            raise InvalidXet("The shard has too many files or chunks. Send several shards.")
+        if size > repos.limits.shard_bytes:
+            raise InvalidXet(f"The files of the shard have more than {repos.limits.shard_bytes:,} bytes.")
+    xorbs.update(xorb.hash for xorb in shard.xorbs())
+    return files, {hash_text(xorb) for xorb in xorbs}
+
+
+async def _verify(
+    repos: Repos, sender: Sender, file: ShardFile, tables: dict[bytes, XorbTable]
+) -> VerifiedFile:
+    terms = await in_thread(lambda: list(file.terms()))
+    for term in terms:
+        if term.xorb not in tables:
+            tables[term.xorb] = await table_of(repos, term.xorb)
+    checked = await in_long_thread(check_file, file, tables.get)
+    oid = await _known_sha256(repos, sender, hash_text(checked.hash)) or await _sha256(repos, checked)
+    if oid != checked.sha256:
+        raise InvalidXet(f"The file {hash_text(checked.hash)} has the SHA-256 {oid}, not {checked.sha256}.")
+    first = (tables[terms[0].xorb].hash_of(terms[0].start), hash_text(terms[0].xorb)) if terms else None
+    chunked = ChunkedFile(oid, checked.size, hash_text(checked.hash), checked.terms)
+    return VerifiedFile(chunked, sorted({hash_text(term.xorb) for term in terms}), first)
+
+
+async def _known_sha256(repos: Repos, sender: Sender, file_hash: str) -> str | None:
+    """The SHA-256 of a file with the same chunks that the sender may read. Other files are not used: a faster answer
+    would reveal that they exist.
+    """
+    visible = visible_repos(sender.identity)
+    found = await repos.db.read_long(
+        lambda tx: files_store.repos_with_file(tx, file_hash, visible, sender.repo.id, MAX_REPOS_CHECKED)
+    )
+    for oid, repo in found:
+        if await may_read(repos, sender.identity, repo):
+            return oid
+    return None
+
+
+async def _sha256(repos: Repos, checked: CheckedFile) -> str:
+    digest = hashlib.sha256()
+    async with aclosing(content(repos, checked.terms, 0, checked.size)) as parts:
+        async for part in parts:
+            await in_thread(digest.update, part)
+    return digest.hexdigest()
+
+
+async def _register(repos: Repos, sender: Sender, files: Sequence[VerifiedFile]) -> None:
+    now, repo_id, by_guest = repos.clock(), sender.repo.id, sender.is_guest
+    xorbs = {xorb for file in files for xorb in file.xorbs}
+
+    async def unit(tx: Tx) -> None:
+        if by_guest:
+            await lock_account_by_id(tx, sender.user_id)
+            await lock_repo(tx, repo_id)
+            sizes = {item.file.oid: item.file.size for item in files}
+            await guest_store.drop_pending(tx, sender.user_id, repo_id, [charged_as(xorb) for xorb in xorbs])
+            await charge_files(tx, repos, sender.user_id, repo_id, sizes, now)
+        else:
+            await check_references(tx, repos, repo_id, xorbs)
+            await lock_repo(tx, repo_id)
+        for item in files:
+            await _add(tx, repo_id, item, by_guest=by_guest, now=now)
+        first_chunks = [item.first_chunk for item in files if item.first_chunk is not None]
+        await store.add_lookups(tx, list(dict.fromkeys(first_chunks)))
+
+    try:
+        await repos.db.write_long(unit)
+    except ConstraintViolated:
+        raise InvalidXet(_XORB_DELETED) from None
+
+
+async def _add(tx: Tx, repo_id: str, item: VerifiedFile, *, by_guest: bool, now: int) -> None:
+    file = item.file
+    was_linked = await files_store.is_linked(tx, repo_id, file.oid)
+    await lfs_store.link(tx, repo_id, file.oid, file.size, None, now, by_guest=by_guest)
+    if was_linked:
+        # The repo has the file, as chunks or as one object, which was verified too.
+        return
+    await files_store.add(tx, repo_id, file, now)
+    if await files_store.refer(tx, repo_id, file.oid, item.xorbs) != len(item.xorbs):
+        raise InvalidXet(_XORB_DELETED)
