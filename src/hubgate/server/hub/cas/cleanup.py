@@ -13,7 +13,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.storage.database import Tx
 
 UNUSED_AGE = DAY
-XORBS_PER_STEP = 100
+XORBS_PER_STEP = 500
 
 
 @dataclass
@@ -25,15 +25,18 @@ class XorbCleanup:
         now = self.repos.clock()
         before = now - UNUSED_AGE
 
+        unused = await self.repos.db.read_long(lambda tx: deletion_store.newly_unused(tx, before, XORBS_PER_STEP))
+
         async def mark(tx: Tx) -> list[str]:
-            await deletion_store.mark(tx, before, now)
+            await deletion_store.unmark(tx, before)
+            await deletion_store.mark(tx, unused, now)
             await deletion_store.forget_old_uploads(tx, before)
             return await deletion_store.due(tx, before, XORBS_PER_STEP)
 
         due = await self.repos.db.write_long(mark)
         for xorb in due:
             await self._delete(xorb, before)
-        return len(due) == XORBS_PER_STEP
+        return XORBS_PER_STEP in (len(due), len(unused))
 
     async def _delete(self, xorb: str, before: int) -> None:
         key = await self.repos.db.write_long(lambda tx: deletion_store.delete(tx, xorb, before))

@@ -1,6 +1,6 @@
 """SQL statements that delete xorbs that nothing refers to."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.sqltext import RowStatement, columns_of
@@ -15,14 +15,26 @@ _UNUSED = """
 """
 
 
-async def mark(tx: Tx, before: int, now: int) -> None:
-    """Mark xorbs that no file and no upload since `before` needs, and remove the mark of those that are used again."""
-    await tx.exec(
-        f"UPDATE xorbs SET unused_at = :now WHERE unused_at IS NULL AND {_UNUSED}", {"before": before, "now": now}
+async def newly_unused(tx: Tx, before: int, limit: int) -> list[str]:
+    """Xorbs without a mark that no file and no upload since `before` needs."""
+    rows = await tx.all(
+        f"SELECT hash FROM xorbs WHERE unused_at IS NULL AND {_UNUSED} LIMIT :limit", {"before": before, "limit": limit}
     )
-    await tx.exec(
-        f"UPDATE xorbs SET unused_at = NULL WHERE unused_at IS NOT NULL AND NOT ({_UNUSED})", {"before": before}
+    return [row["hash"] for row in rows]
+
+
+async def mark(tx: Tx, xorbs: Collection[str], now: int) -> None:
+    """Mark xorbs that were found to be unused. Whether they are is checked again before they are deleted."""
+    await tx.exec_many(
+        "UPDATE xorbs SET unused_at = :now WHERE hash = :xorb AND unused_at IS NULL",
+        [{"xorb": xorb, "now": now} for xorb in xorbs],
     )
+
+
+async def unmark(tx: Tx, before: int) -> None:
+    """Remove the mark of xorbs that are used again."""
+    sql = f"UPDATE xorbs SET unused_at = NULL WHERE unused_at IS NOT NULL AND NOT ({_UNUSED})"
+    await tx.exec(sql, {"before": before})
 
 
 async def due(tx: Tx, before: int, limit: int) -> list[str]:
@@ -68,11 +80,3 @@ async def objects_among(tx: Tx, keys: Collection[str]) -> set[str]:
 
 
 _OBJECT = RowStatement("SELECT x.object FROM /*rows*/ xorbs x WHERE x.object = :key", columns_of(text="key"))
-
-
-async def all_objects(tx: Tx, after: str, limit: int) -> Sequence[str]:
-    """The keys of the objects of all xorbs, in order."""
-    rows = await tx.all(
-        "SELECT object FROM xorbs WHERE object > :after ORDER BY object LIMIT :limit", {"after": after, "limit": limit}
-    )
-    return [row["object"] for row in rows]
