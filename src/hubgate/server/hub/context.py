@@ -22,6 +22,12 @@ class Limits(Struct, frozen=True):
     # Bytes per part of a multipart upload, and the file size from which multipart is worth the second write.
     part_bytes: int = 64 * 1024 * 1024
     multipart_threshold: int = 512 * 1024 * 1024
+    # An object store that accepts or sends nothing for this long is given up, and failed requests are repeated for this
+    # long; the size from which content is sent to it in parts, and the bytes of a part.
+    store_silence_seconds: float = 20.0
+    store_retry_seconds: float = 15.0
+    store_single_bytes: int = 64 * 1024 * 1024
+    store_part_bytes: int = 32 * 1024 * 1024
     # Objects in one push. Inspection stores an entry for every tree.
     pushed_objects: int = 2_000_000
     # For matching all paths of a request: rules written to be slow could take hours.

@@ -362,7 +362,7 @@ async def _blob(folder: Path, content: Content) -> str:
 
 async def _check_uploaded(repos: Repos, repo: Repo, oid: str, declared_size: int | None) -> int:
     size = await lfs_store.size_of(repos.db, repo.id, oid)
-    if size is None or not await in_thread(repos.large_files.has, oid, size):
+    if size is None or not await repos.large_files.has(oid, size):
         raise _not_uploaded(oid)
     if declared_size is not None and declared_size != size:
         raise Unprocessable(f"The large file {oid} has {size} bytes, not {declared_size}.")

@@ -54,7 +54,6 @@ async def store_content(repos: Repos, repo: Repo, content: Content, charge: Char
 
 async def store_file(repos: Repos, content: Content) -> StoredFile:
     oid, blob_sha, temporary = await in_thread(_write_temporary, repos, content)
-    # Even if the file exists: a file that no repo links to may be about to be deleted (`repos/housekeeping.py`).
     await repos.large_files.add(temporary, oid)
     return StoredFile(oid, content.size, blob_sha)
 

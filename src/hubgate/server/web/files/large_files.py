@@ -1,6 +1,7 @@
 """Git LFS: the batch API, and the signed addresses for uploads and downloads."""
 
-from collections.abc import AsyncIterator, Collection, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -19,7 +20,6 @@ from hubgate.server.http.render import LfsResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.guests import store as guest_store
 from hubgate.server.hub.guests.charges import charge_of, charge_uploads, use_files
 from hubgate.server.hub.lfs import parts, store
@@ -30,14 +30,17 @@ from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.files.media_types import BYTES
 from hubgate.server.web.files.responses import FileSender
+from hubgate.server.web.files.stored_content import ContentSender
 from hubgate.server.web.repo_routes import COMMON_ANSWERS, EndpointForType, repo_endpoint, repo_endpoint_with_target
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 MAX_OBJECTS = 1000
 LARGEST_FILE = 1 << 40
 # The maximum number of part URLs in one response. Files whose parts do not fit are uploaded in one piece.
 MAX_PARTS = 2_000
+CONCURRENT_LOOKUPS = 16
 
 
 class LargeObject(msgspec.Struct):
@@ -70,23 +73,24 @@ class ObjectAnswer(msgspec.Struct):
 
 
 def routes(repos: Repos) -> list[Route]:
-    sender = FileSender(repos.limits.stall_seconds)
+    sender = ContentSender(FileSender(repos.limits.stall_seconds), repos.large_files)
 
     async def batch(request: HubRequest, given: tuple[Repo, BatchRequest]) -> Response:
         repo, body = given
         if body.operation == "download":
             hidden = await _hidden_from(repos, repo, caller_of(request), body.objects)
-            results = [await _download_answer(repos, repo, item, hidden) for item in body.objects]
+            results = await in_parallel(lambda item: _download_answer(repos, repo, item, hidden), body.objects)
         else:
             by_guest = await _charge_guest(repos, repo, caller_of(request).identity, body.objects)
             # A part that is sent twice is stored twice, but a guest is charged once per file: guests get no parts.
             remaining_parts = MAX_PARTS if "multipart" in body.transfers and not by_guest else 0
-            results = []
+            planned: list[tuple[LargeObject, PartLayout | None]] = []
             for item in body.objects:
                 layout = _layout(repos, item.size) if item.size >= repos.limits.multipart_threshold else None
                 layout = layout if layout and layout.count <= remaining_parts else None
-                results.append(await _upload_answer(repos, repo, item, layout, by_guest=by_guest))
+                planned.append((item, layout))
                 remaining_parts -= layout.count if layout else 0
+            results = await in_parallel(lambda plan: _upload_answer(repos, repo, *plan, by_guest=by_guest), planned)
         return LfsResponse({"transfer": "basic", "objects": results, "hash_algo": "sha256"})
 
     async def verify(request: HubRequest) -> Response:
@@ -136,7 +140,7 @@ def routes(repos: Repos) -> list[Route]:
         if not await _is_stored(repos, grant.repo_id, grant.oid, grant.size):
             raise NotFound("The repo or the file was deleted.", code="EntryNotFound")
         headers = {"content-type": BYTES, "etag": f'"{grant.oid}"'}
-        return sender.file(request, repos.large_files.at(grant.oid), grant.size, headers)
+        return await sender.send(request, grant.oid, grant.size, headers)
 
     batch_endpoint = repo_endpoint_with_target(repos, _BATCH_ACTIONS, _batch_target, batch)
     locks_endpoint = repo_endpoint(repos, Action.REPO_SEE, locks)
@@ -198,6 +202,17 @@ async def _batch_target(request: HubRequest, repo: Repo) -> Target[tuple[Repo, B
     return Target((repo, body), repo_resource, further_checks=(checks,))
 
 
+async def in_parallel(look_up: Callable[[V], Awaitable[T]], values: Sequence[V]) -> list[T]:
+    """Look up many files, several at once: an object store takes its time for each."""
+    turns = asyncio.Semaphore(CONCURRENT_LOOKUPS)
+
+    async def in_turn(value: V) -> T:
+        async with turns:
+            return await look_up(value)
+
+    return await asyncio.gather(*map(in_turn, values))
+
+
 async def _hidden_from(repos: Repos, repo: Repo, caller: Caller, objects: Sequence[LargeObject]) -> set[str]:
     """Return the files hidden from the caller: uploads of guests that no pull request uses, so that strangers cannot
     use a repo as a file host (attack O72).
@@ -210,11 +225,12 @@ async def _hidden_from(repos: Repos, repo: Repo, caller: Caller, objects: Sequen
 
 async def _download_answer(repos: Repos, repo: Repo, item: LargeObject, hidden: Collection[str]) -> ObjectAnswer:
     size = await store.size_of(repos.db, repo.id, item.oid) if item.oid not in hidden else None
-    if size is None or not await in_thread(repos.large_files.has, item.oid, size):
+    if size is None or not await repos.large_files.has(item.oid, size):
         error = {"code": 404, "message": "File not found in this repo."}
         return ObjectAnswer(item.oid, item.size, error=error)
     grant = UrlGrant("download", repo.id, item.oid, size, repos.clock() + DOWNLOAD_VALIDITY_SECONDS * SECOND)
-    action = {"href": grant.url(repos), "expires_in": DOWNLOAD_VALIDITY_SECONDS}
+    link = await repos.large_files.link(item.oid, DOWNLOAD_VALIDITY_SECONDS, {"content-type": BYTES})
+    action = {"href": link or grant.url(repos), "expires_in": DOWNLOAD_VALIDITY_SECONDS}
     return ObjectAnswer(item.oid, size, actions={"download": action})
 
 
@@ -232,7 +248,8 @@ async def _charge_guest(repos: Repos, repo: Repo, identity: Identity, objects: S
         return False
     # If a request lists a file twice with different sizes, the larger size is charged.
     largest = {item.oid: item.size for item in sorted(objects, key=lambda item: item.size)}
-    missing = {oid: size for oid, size in largest.items() if not await _is_stored(repos, repo.id, oid, size)}
+    stored = await in_parallel(lambda file: _is_stored(repos, repo.id, *file), list(largest.items()))
+    missing = {oid: size for (oid, size), is_stored in zip(largest.items(), stored, strict=True) if not is_stored}
     await charge_uploads(repos, repo, charge.user_id, missing)
     return True
 
@@ -270,7 +287,7 @@ def _verified_grant(repos: Repos, request: HubRequest, verb: str) -> UrlGrant:
 
 
 async def _is_stored(repos: Repos, repo_id: str, oid: str, size: int) -> bool:
-    return await store.size_of(repos.db, repo_id, oid) == size and await in_thread(repos.large_files.has, oid, size)
+    return await store.size_of(repos.db, repo_id, oid) == size and await repos.large_files.has(oid, size)
 
 
 async def _link(repos: Repos, grant: UrlGrant) -> None:

@@ -16,7 +16,6 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects
 from hubgate.server.hub.git.objects import EntryType, TreeEntry
-from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import lookup
 from hubgate.server.hub.repos.lookup import PathAtRevision
@@ -24,6 +23,7 @@ from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.jobs.slots import Slots
 from hubgate.server.web.files.media_types import media_type
 from hubgate.server.web.files.responses import FileSender, is_not_modified, precondition_fails
+from hubgate.server.web.files.stored_content import ContentSender
 from hubgate.server.web.repo_routes import (
     EndpointForType,
     first_rest_segment,
@@ -39,6 +39,7 @@ READABLE_BEFORE_GATE = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
 def routes(repos: Repos) -> list[Route]:
     slots = Slots(64, 16, "Too many downloads at once. Try again.", max_per_repo=32)
     sender = FileSender(repos.limits.stall_seconds)
+    content_sender = ContentSender(sender, repos.large_files)
 
     async def resolve(request: HubRequest, repo: Repo) -> ASGIApp:
         at = await locate(request, repo)
@@ -73,11 +74,9 @@ def routes(repos: Repos) -> list[Route]:
             return sender.blob(request, slots, folder, entry.sha, size, content, headers)
         # Knowing a hash does not grant access: the file must have been uploaded to this repo.
         stored_size = await lfs_store.size_of(repos.db, repo.id, entry.pointer.oid)
-        if stored_size != entry.pointer.size or not await in_thread(
-            repos.large_files.has, entry.pointer.oid, stored_size
-        ):
+        if stored_size != entry.pointer.size or not await repos.large_files.has(entry.pointer.oid, stored_size):
             return _no_entry(revision.sha, at.path, at.rev)
-        return sender.file(request, repos.large_files.at(entry.pointer.oid), entry.pointer.size, headers)
+        return await content_sender.send(request, entry.pointer.oid, entry.pointer.size, headers)
 
     resolve_endpoint = repo_endpoint_with_target(
         repos, (Action.REPO_SEE, Action.REPO_READ_CONTENT), find_target, resolve
