@@ -11,6 +11,7 @@ from hubgate.server.hub.git.folders import Folders
 from hubgate.server.hub.lfs.files import LargeFiles
 from hubgate.server.jobs.slots import Slots
 from hubgate.server.mail.outbox import Outbox
+from hubgate.server.objects.model import Objects
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database, Tx
 from hubgate.server.throttle.rate_limiter import Limiter
@@ -122,3 +123,8 @@ class Repos(Struct, frozen=True):
     walks: Slots = field(
         default_factory=lambda: Slots(4, 1, "Too many long histories are being read. Try again.", max_per_repo=2)
     )
+
+    @property
+    def objects(self) -> Objects:
+        """The store of large content."""
+        return self.large_files.objects

@@ -25,11 +25,20 @@ _COLUMNS = "l.oid, l.size, f.hash, f.terms"
 _FROM = "xet_files f JOIN lfs_links l ON l.repo_id = f.repo_id AND l.oid = f.oid"
 
 
-async def find(tx: Tx | Database, repo_id: str, oid: str) -> ChunkedFile | None:
-    """The file with this SHA-256; None if the repo does not have it, or has it as one object."""
-    sql = f"SELECT {_COLUMNS} FROM {_FROM} WHERE f.repo_id = :repo_id AND f.oid = :oid"
-    row = await tx.one(sql, {"repo_id": repo_id, "oid": oid})
-    return ChunkedFile(*row) if row else None
+async def find_link(tx: Tx | Database, repo_id: str, oid: str) -> tuple[int, ChunkedFile | None] | None:
+    """The size of a file that was uploaded to the repo, and the file if it is stored as chunks; None without one."""
+    row = await tx.one(
+        """
+        SELECT l.size, f.hash, f.terms FROM lfs_links l
+        LEFT JOIN xet_files f ON f.repo_id = l.repo_id AND f.oid = l.oid
+        WHERE l.repo_id = :repo_id AND l.oid = :oid
+        """,
+        {"repo_id": repo_id, "oid": oid},
+    )
+    if row is None:
+        return None
+    size, file_hash, terms = row
+    return int(size), ChunkedFile(oid, int(size), file_hash, bytes(terms)) if file_hash is not None else None
 
 
 async def find_by_hash(tx: Tx | Database, repo_id: str, file_hash: str) -> ChunkedFile | None:

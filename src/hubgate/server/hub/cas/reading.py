@@ -7,11 +7,11 @@ from hubgate.server.hub.cas import store
 from hubgate.server.hub.cas.tables import table_of
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.lfs.missing import ContentMissing
 from hubgate.server.hub.xet.chunk_format import ChunkDecoder
 from hubgate.server.hub.xet.hashes import hash_text
-from hubgate.server.hub.xet.plan import Piece, Window, plan, select
+from hubgate.server.hub.xet.plan import Piece, Selection, Window, plan, select
 from hubgate.server.hub.xet.shard import parse_terms
+from hubgate.server.objects.model import ObjectMissing
 
 
 async def content(repos: Repos, terms: bytes, start: int, end: int) -> AsyncGenerator[bytes, None]:
@@ -20,15 +20,12 @@ async def content(repos: Repos, terms: bytes, start: int, end: int) -> AsyncGene
         return
     selection = select(parse_terms(terms), start, end)
     if selection is None or selection.length != end - start:
-        raise ContentMissing
+        raise ValueError(f"bytes {start} to {end} of a shorter file")
     # Only the first and the last term may be needed in part. Each is planned alone, so that one table is in memory.
     skip, length = selection.skip, selection.length
     for term in selection.terms:
-        part = select([term], skip, skip + min(length, term.size - skip))
-        if part is None:
-            raise ContentMissing
-        table = await table_of(repos, term.xorb)
-        planned = plan(part, {term.xorb: table})
+        part = Selection((term,), skip, min(length, term.size - skip))
+        planned = plan(part, {term.xorb: await table_of(repos, term.xorb)})
         for piece in planned.pieces:
             async with aclosing(_piece(repos, piece, Window(planned.skip, planned.length))) as parts:
                 async for chunk in parts:
@@ -39,7 +36,7 @@ async def content(repos: Repos, terms: bytes, start: int, end: int) -> AsyncGene
 async def _piece(repos: Repos, piece: Piece, window: Window) -> AsyncGenerator[bytes, None]:
     xorb = await store.find(repos.db, hash_text(piece.term.xorb))
     if xorb is None:
-        raise ContentMissing
+        raise ObjectMissing(hash_text(piece.term.xorb))
     decoder = ChunkDecoder()
 
     def decode(part: bytes) -> bytes:
@@ -50,4 +47,4 @@ async def _piece(repos: Repos, piece: Piece, window: Window) -> AsyncGenerator[b
             if decoded := await in_thread(decode, part):
                 yield decoded
     if window.missing:
-        raise ContentMissing
+        raise ObjectMissing(xorb.object)

@@ -8,7 +8,8 @@ from starlette.types import ASGIApp
 
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.streaming import StreamedResponse
-from hubgate.server.hub.lfs.files import LargeFiles
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.lfs.contents import StoredContent
 from hubgate.server.hub.lfs.signed_urls import DOWNLOAD_VALIDITY_SECONDS
 from hubgate.server.web.files.responses import FileSender, Span, range_or_whole
 
@@ -20,22 +21,25 @@ _OF_CONTENT = ("content-type", "content-disposition", "etag")
 
 class ContentSender(Struct, frozen=True):
     sender: FileSender
-    files: LargeFiles
+    repos: Repos
 
-    async def send(self, request: HubRequest, oid: str, size: int, headers: dict[str, str]) -> ASGIApp:
-        """Send a stored file. A HEAD is answered here: clients want the headers, and a link is for GET only."""
-        if path := await self.files.local_file(oid):
-            return self.sender.file(request, path, size, headers)
-        if request.method == "GET" and not any(name in request.headers for name in _CONDITIONS):
-            link = await self.files.link(oid, DOWNLOAD_VALIDITY_SECONDS, headers)
-            if link is not None:
-                return _redirect(link, size, headers)
+    async def send(self, request: HubRequest, content: StoredContent, headers: dict[str, str]) -> ASGIApp:
+        """Send a stored file. A HEAD is answered here: clients want the headers, and a link is for GET only. A file
+        that is stored as chunks is composed here: no link leads to it.
+        """
+        if content.chunked is None:
+            if path := await self.repos.large_files.local_file(content.oid):
+                return self.sender.file(request, path, content.size, headers)
+            if request.method == "GET" and not any(name in request.headers for name in _CONDITIONS):
+                link = await self.repos.large_files.link(content.oid, DOWNLOAD_VALIDITY_SECONDS, headers)
+                if link is not None:
+                    return _redirect(link, content.size, headers)
 
         def answer(part: Span, status: int, headers: dict[str, str]) -> ASGIApp:
-            parts = self.files.read(oid, part.start, part.end)
+            parts = content.read(self.repos, part.start, part.end)
             return StreamedResponse(parts, headers, status, self.sender.longest_stall)
 
-        return range_or_whole(request, size, headers, answer)
+        return range_or_whole(request, content.size, headers, answer)
 
 
 def _redirect(link: str, size: int, headers: dict[str, str]) -> Response:

@@ -5,8 +5,8 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0029"
-down_revision = "0028"
+revision = "0030"
+down_revision = "0029"
 
 
 def upgrade() -> None:
