@@ -80,6 +80,9 @@ from hubgate.server.web.pages.spaces import operator as operator_spaces
 from hubgate.server.web.pages.webhooks import routes as webhook_pages
 from hubgate.server.web.rendering import Pages
 from hubgate.server.web.static import static_routes
+from hubgate.server.web.xet import downloads as storage_downloads
+from hubgate.server.web.xet import tokens as storage_tokens
+from hubgate.server.web.xet import uploads as storage_uploads
 
 
 def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
@@ -138,6 +141,9 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *collections.routes(hub.repos),
         *resolve.routes(hub.repos),
         *large_files.routes(hub.repos),
+        *storage_tokens.routes(hub.repos, guard),
+        *storage_uploads.routes(hub.repos, guard),
+        *storage_downloads.routes(hub.repos),
         *git.routes(hub.repos, guard),
         *gateway.routes(hub.gateway, hub.accounts, guard),
         *settings_pages.routes(pages, hub.accounts, hub.oauth, hub.webhooks),

@@ -76,6 +76,7 @@ class Settings:
     )
     storage_quota: int = option(
         "0", values.whole_number(0, 1 << 60), "bytes of large files per user or organization; 0: no limit"
+    )
     objects_url: str = option(
         "", location.parse_url, "store of large files: s3://bucket/prefix; the data folder when empty"
     )

@@ -5,6 +5,7 @@ that refers to it is the last request of an upload. The row is deleted first, in
 to refer to the xorb cannot pass (`deletion_store.py`), then the object, whose key is never used again.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hubgate.server.clock import DAY
@@ -14,6 +15,11 @@ from hubgate.server.storage.database import Tx
 
 UNUSED_AGE = DAY
 XORBS_PER_STEP = 500
+
+
+async def find_used_objects(tx: Tx, keys: Sequence[str]) -> set[str]:
+    """Those objects that belong to a stored xorb."""
+    return await deletion_store.objects_among(tx, keys)
 
 
 @dataclass

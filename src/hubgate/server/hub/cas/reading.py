@@ -4,33 +4,26 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from hubgate.server.hub.cas import store
-from hubgate.server.hub.cas.tables import table_of
+from hubgate.server.hub.cas.planning import plans
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.xet.chunk_format import ChunkDecoder
 from hubgate.server.hub.xet.hashes import hash_text
-from hubgate.server.hub.xet.plan import Piece, Selection, Window, plan, select
-from hubgate.server.hub.xet.shard import parse_terms
+from hubgate.server.hub.xet.plan import Piece, Window
 from hubgate.server.objects.model import ObjectMissing
 
 
 async def content(repos: Repos, terms: bytes, start: int, end: int) -> AsyncGenerator[bytes, None]:
     """The bytes of a file from `start` up to, but not including, `end`, which is not after its end."""
-    if start >= end:
-        return
-    selection = select(parse_terms(terms), start, end)
-    if selection is None or selection.length != end - start:
-        raise ValueError(f"bytes {start} to {end} of a shorter file")
-    # Only the first and the last term may be needed in part. Each is planned alone, so that one table is in memory.
-    skip, length = selection.skip, selection.length
-    for term in selection.terms:
-        part = Selection((term,), skip, min(length, term.size - skip))
-        planned = plan(part, {term.xorb: await table_of(repos, term.xorb)})
-        for piece in planned.pieces:
-            async with aclosing(_piece(repos, piece, Window(planned.skip, planned.length))) as parts:
-                async for chunk in parts:
-                    yield chunk
-        skip, length = 0, length - part.length
+    async with aclosing(plans(repos, terms, start, end)) as planned:
+        async for plan in planned:
+            window = Window(plan.skip, plan.length)
+            for piece in plan.pieces:
+                async with aclosing(_piece(repos, piece, window)) as parts:
+                    async for part in parts:
+                        yield part
+            if window.missing:
+                raise ObjectMissing(hash_text(plan.pieces[-1].term.xorb))
 
 
 async def _piece(repos: Repos, piece: Piece, window: Window) -> AsyncGenerator[bytes, None]:
@@ -46,5 +39,3 @@ async def _piece(repos: Repos, piece: Piece, window: Window) -> AsyncGenerator[b
         async for part in parts:
             if decoded := await in_thread(decode, part):
                 yield decoded
-    if window.missing:
-        raise ObjectMissing(xorb.object)

@@ -18,8 +18,8 @@ from hubgate.server.hub.cas import files_store, store
 from hubgate.server.hub.cas.files_store import ChunkedFile
 from hubgate.server.hub.cas.model import Sender
 from hubgate.server.hub.cas.permissions import MAX_REPOS_CHECKED, may_read, usable_xorbs
+from hubgate.server.hub.cas.planning import table_of
 from hubgate.server.hub.cas.reading import content
-from hubgate.server.hub.cas.tables import table_of
 from hubgate.server.hub.cas.xorbs import charged_as
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_long_thread, in_thread
@@ -95,9 +95,7 @@ def _named(repos: Repos, shard: Shard) -> tuple[list[ShardFile], set[str]]:
     return files, {hash_text(xorb) for xorb in xorbs}
 
 
-async def _verify(
-    repos: Repos, sender: Sender, file: ShardFile, tables: dict[bytes, XorbTable]
-) -> VerifiedFile:
+async def _verify(repos: Repos, sender: Sender, file: ShardFile, tables: dict[bytes, XorbTable]) -> VerifiedFile:
     terms = await in_thread(lambda: list(file.terms()))
     for term in terms:
         if term.xorb not in tables:

@@ -120,7 +120,7 @@ _SHOWN = "(l.guest = 0 OR l.checked IS NOT NULL)"
 
 
 async def repos_with(tx: Tx, xorb: str, visible: VisibleRepos, first: str, limit: int) -> list[Repo]:
-    """Repos that the caller may see and that have a file with chunks of the xorb: `first`, then those without a gate."""
+    """Repos that the caller may see and that have chunks of the xorb in a file: `first`, then those without a gate."""
     values: dict[str, str | int] = {"xorb": xorb, "first": first, "limit": limit}
     rows = await tx.all(
         f"""

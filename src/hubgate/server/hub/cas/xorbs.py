@@ -20,7 +20,7 @@ from hubgate.server.hub.cas.model import Sender, new_object_key
 from hubgate.server.hub.cas.permissions import usable_xorbs
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.guests.charges import charge_files
+from hubgate.server.hub.guests.charges import WRITERS_ONLY, charge_files
 from hubgate.server.hub.quotas.quotas import check_xorb
 from hubgate.server.hub.repos.transactions import lock_repo
 from hubgate.server.hub.xet.hashes import is_listed_for_lookup, parse_hash
@@ -90,9 +90,7 @@ async def add_xorb(repos: Repos, sender: Sender, received: ReceivedXorb) -> bool
     now = repos.clock()
     key = new_object_key(received.hash, now)
     chunks = [value for value, _ in received.table if is_listed_for_lookup(value)]
-    new = store.NewXorb(
-        received.hash, key, received.size, received.table.size, received.table.to_bytes(), chunks
-    )
+    new = store.NewXorb(received.hash, key, received.size, received.table.size, received.table.to_bytes(), chunks)
     await repos.objects.put(key, received.file, received.digest)
     failpoint.hit("xorb-stored")
 
@@ -135,6 +133,8 @@ async def _lock_and_charge(tx: Tx, repos: Repos, sender: Sender, received: Recei
         await check_xorb(tx, repos, repo_id, received.hash, size)
         await lock_repo(tx, repo_id)
         return
+    if repos.guest_pull_requests == 0:
+        raise Forbidden(WRITERS_ONLY)
     await lock_account_by_id(tx, sender.user_id)
     await lock_repo(tx, repo_id)
     await charge_files(tx, repos, sender.user_id, repo_id, {charged_as(received.hash): size}, repos.clock())

@@ -15,6 +15,8 @@ from pathlib import Path
 
 from hubgate.server.clock import DAY, HOUR, SECOND
 from hubgate.server.errors import Unavailable
+from hubgate.server.hub.cas.cleanup import XorbCleanup, find_used_objects
+from hubgate.server.hub.cas.model import XORBS
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import program, quarantine
 from hubgate.server.hub.git.threads import in_thread
@@ -52,12 +54,17 @@ class Housekeeping:
     repos: Repos
     max_packs: int = MAX_PACKS
     _large_files: UnusedContentSweep = field(init=False)
+    _xorbs: XorbCleanup = field(init=False)
+    _lost_xorbs: UnusedContentSweep = field(init=False)
     _guests: GuestSweep = field(init=False)
     _round: Iterator[Path] = field(default_factory=lambda: iter(()))
 
     def __post_init__(self) -> None:
         repos = self.repos
         self._large_files = UnusedContentSweep(repos.db, repos.large_files.objects, repos.clock, KIND, find_used)
+        self._xorbs = XorbCleanup(repos)
+        # Objects of uploads that were interrupted before their row was added.
+        self._lost_xorbs = UnusedContentSweep(repos.db, repos.objects, repos.clock, XORBS, find_used_objects)
         self._guests = GuestSweep(self.repos)
 
     async def step(self) -> bool:
@@ -74,7 +81,8 @@ class Housekeeping:
                 await self._maintain(folder)
             more_guests = await self._guests.step()
             more_files = await self._large_files.step()
-            return more_guests or more_files or len(folders) == REPOS_PER_STEP
+            more_xorbs = await self._xorbs.step() or await self._lost_xorbs.step()
+            return more_guests or more_files or more_xorbs or len(folders) == REPOS_PER_STEP
 
     async def _maintain(self, folder: Path) -> None:
         if not await store.exists(self.repos.db, folder.stem):

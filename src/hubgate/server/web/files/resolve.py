@@ -125,9 +125,7 @@ def _headers(entry: TreeEntry, commit: str, path: str, *, by_pointer: bool) -> d
     }
 
 
-def _chunked_headers(
-    repos: Repos, repo: Repo, identity: Identity, file: ChunkedFile, commit: str
-) -> dict[str, str]:
+def _chunked_headers(repos: Repos, repo: Repo, identity: Identity, file: ChunkedFile, commit: str) -> dict[str, str]:
     """Headers with which clients read a file as chunks: its Xet hash, and where to get a token. Not for the files of a
     gated repo that are readable before access is granted: their readers get no token.
     """
