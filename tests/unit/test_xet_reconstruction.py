@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.xet_samples import xorb_of
 
-from hubgate.server.hub.xet.chunk_format import decode_chunks
+from hubgate.server.hub.xet.chunk_format import ChunkDecoder, decode_chunks, encode_chunk
+from hubgate.server.hub.xet.chunking import MAX_CHUNK
 from hubgate.server.hub.xet.hashes import hash_text
 from hubgate.server.hub.xet.plan import FetchRange, Plan, Window, plan, select
 from hubgate.server.hub.xet.reconstruction import answer_v1, answer_v2
@@ -111,6 +112,18 @@ def test_any_file_is_restored(terms: list[Term], draw: st.DataObject) -> None:
     assert restored(found) == fetched(found) == content[start:end]
     for ranges in found.fetches().values():
         assert all(before.end < after.start for before, after in pairwise(ranges))
+
+
+def test_a_window_decodes_no_more_than_it_returns() -> None:
+    """A part of 20 KB with 4 MB of zeros is decoded in blocks."""
+    data = encode_chunk(bytes(MAX_CHUNK)) * 32
+    window, chunks = Window(MAX_CHUNK + 5, 3_000_000), ChunkDecoder().feed(data)
+    sizes = []
+    while block := window.take_some(chunks, 500_000):
+        assert not any(block)
+        sizes.append(len(block))
+    assert max(sizes) < 500_000 + MAX_CHUNK
+    assert (sum(sizes), window.missing) == (3_000_000, 0)
 
 
 def test_a_range_after_the_end_is_not_satisfiable() -> None:
