@@ -14,7 +14,7 @@ from hubgate.server.hub.xet.chunk_format import ChunkDecoder, decode_chunks, enc
 from hubgate.server.hub.xet.chunking import MAX_CHUNK
 from hubgate.server.hub.xet.hashes import hash_text
 from hubgate.server.hub.xet.plan import FetchRange, Plan, Window, plan, select
-from hubgate.server.hub.xet.reconstruction import answer_v1, answer_v2
+from hubgate.server.hub.xet.reconstruction import answer_batch, answer_v1, answer_v2
 from hubgate.server.hub.xet.shard import Term
 
 _SOURCE = random.Random(24)
@@ -199,3 +199,15 @@ def test_version_2_has_a_link_for_several_ranges() -> None:
     divided = answer_v2(found, linked, max_ranges=2).xorbs[first]
     assert [len(part.ranges) for part in divided] == [2, 2, 1]
     assert len({part.url for part in divided}) == 3
+
+
+def test_a_batch_links_what_files_share_once() -> None:
+    plans = {
+        b"1" * 32: planned([term(0, 0, 3), term(1, 0, 1)], 0, 10_000),
+        b"2" * 32: planned([term(0, 2, 6)], 0, 10_000),
+        b"3" * 32: planned([], 0, 10_000),
+    }
+    answer = answer_batch(plans, linked)
+    assert {value: len(terms) for value, terms in answer.files.items()} == {"31" * 32: 2, "32" * 32: 1, "33" * 32: 0}
+    assert [info.range.end for info in answer.fetch_info[hash_text(XORBS[0][0])]] == [6]
+    assert answer.fetch_info.keys() == {hash_text(value) for value, _, _ in XORBS[:2]}
