@@ -5,12 +5,15 @@ so that only the tables of xorbs in the range are read from the database: `selec
 the chunks before and after the range. All ranges here exclude their end.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
+from hubgate.server.hub.xet.chunk_format import Chunk
 from hubgate.server.hub.xet.shard import Term
 from hubgate.server.hub.xet.xorb_table import XorbTable
+
+_BLOCK = 1024 * 1024
 
 
 class Selection(Struct, frozen=True):
@@ -80,6 +83,17 @@ class Window:
         self._skip = max(0, self._skip - len(part))
         self.missing -= len(taken)
         return taken
+
+    def take_some(self, chunks: Iterator[Chunk], limit: int = _BLOCK) -> bytes:
+        """The bytes of the next chunks that are in the range, until there are `limit`; nothing after the last chunk.
+
+        A chunk of 128 KiB may be stored in 570 bytes: do not decode all chunks of a part that was read at once.
+        """
+        blocks, size = [], 0
+        while size < limit and self.missing and (chunk := next(chunks, None)) is not None:
+            blocks.append(self.take(chunk.content))
+            size += len(blocks[-1])
+        return b"".join(blocks)
 
 
 def select(terms: Iterable[Term], start: int, end: int) -> Selection | None:

@@ -4,7 +4,7 @@ Specification: "Download protocol: QueryReconstructionResponse", "CAS API: 1. an
 file reconstruction". Ranges of chunks exclude their end; ranges of bytes include it, as in the Range header.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -79,11 +79,14 @@ class BatchReconstruction(Struct, frozen=True):
 
 def answer_v1(plan: Plan, link: Link) -> ReconstructionV1:
     """Version 1: one link for each range."""
-    found = {
-        hash_text(xorb): [FetchInfo(_chunks(fetch), link(xorb, [fetch]), _bytes(fetch)) for fetch in fetches]
-        for xorb, fetches in plan.fetches().items()
-    }
-    return ReconstructionV1(plan.skip, terms_of(plan), found)
+    return ReconstructionV1(plan.skip, terms_of(plan), _fetch_info(plan, link))
+
+
+def answer_batch(plans: Mapping[bytes, Plan], link: Link) -> BatchReconstruction:
+    """Whole files by their hashes. What several files need of a xorb is linked once."""
+    together = Plan(tuple(piece for plan in plans.values() for piece in plan.pieces), 0, 0)
+    files = {hash_text(value): terms_of(plan) for value, plan in plans.items()}
+    return BatchReconstruction(files, _fetch_info(together, link))
 
 
 def answer_v2(plan: Plan, link: Link, max_ranges: int = MAX_RANGES_PER_LINK) -> ReconstructionV2:
@@ -104,6 +107,13 @@ def terms_of(plan: Plan) -> list[ReconstructionTerm]:
         ReconstructionTerm(hash_text(term.xorb), term.size, ChunkRange(term.start, term.end))
         for term in (piece.term for piece in plan.pieces)
     ]
+
+
+def _fetch_info(plan: Plan, link: Link) -> dict[str, list[FetchInfo]]:
+    return {
+        hash_text(xorb): [FetchInfo(_chunks(fetch), link(xorb, [fetch]), _bytes(fetch)) for fetch in fetches]
+        for xorb, fetches in plan.fetches().items()
+    }
 
 
 def _divided(fetches: Sequence[FetchRange], count: int) -> list[Sequence[FetchRange]]:
