@@ -93,7 +93,13 @@ class FolderObjects:
         finally:
             os.close(descriptor)
 
-    async def link(self, key: str, seconds: int, headers: Mapping[str, str]) -> str | None:  # noqa: ARG002
+    async def link(
+        self,
+        key: str,
+        seconds: int,
+        headers: Mapping[str, str],
+        span: tuple[int, int] | None = None,  # noqa: ARG002
+    ) -> str | None:
         return None
 
     async def local_file(self, key: str) -> Path | None:

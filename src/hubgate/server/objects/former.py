@@ -28,8 +28,10 @@ class WithFormer:
             async for chunk in chunks:
                 yield chunk
 
-    async def link(self, key: str, seconds: int, headers: Mapping[str, str]) -> str | None:
-        return await (await self._store_of(key)).link(key, seconds, headers)
+    async def link(
+        self, key: str, seconds: int, headers: Mapping[str, str], span: tuple[int, int] | None = None
+    ) -> str | None:
+        return await (await self._store_of(key)).link(key, seconds, headers, span)
 
     async def local_file(self, key: str) -> Path | None:
         return await (await self._store_of(key)).local_file(key)

@@ -42,9 +42,13 @@ class Objects(Protocol):
         not exist. Fewer bytes are an error, never a shorter result.
         """
 
-    async def link(self, key: str, seconds: int, headers: Mapping[str, str]) -> str | None:
+    async def link(
+        self, key: str, seconds: int, headers: Mapping[str, str], span: tuple[int, int] | None = None
+    ) -> str | None:
         """An address from which anyone can download the content for so many seconds, with these response headers
         (content-type, content-disposition); None if the content has to be sent by the hub. The key is not looked up.
+        With `span`, the address is only for the bytes from its first number up to, but not including, the second, which
+        the client must request in the Range header.
         """
 
     async def local_file(self, key: str) -> Path | None:

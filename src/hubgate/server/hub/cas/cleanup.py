@@ -1,4 +1,4 @@
-"""Deletes xorbs that nothing needs, a day after that was first found.
+"""Deletes xorbs that nothing refers to, a day after that was first found.
 
 A xorb is needed by the files that refer to it, and for a day by every upload to the repo that it was sent to: the shard
 that refers to it is the last request of an upload. The row is deleted first, in a transaction that a shard which begins
@@ -27,14 +27,14 @@ class XorbCleanup:
     repos: Repos
 
     async def step(self) -> bool:
-        """Mark unused xorbs and delete some that were marked a day ago; return whether there may be more."""
+        """Mark xorbs without references and delete some that were marked a day ago; return whether there may be more."""
         now = self.repos.clock()
         before = now - UNUSED_AGE
 
-        unused = await self.repos.db.read_long(lambda tx: deletion_store.newly_unused(tx, before, XORBS_PER_STEP))
+        unused = await self.repos.db.read_long(lambda tx: deletion_store.newly_unused(tx, XORBS_PER_STEP))
 
         async def mark(tx: Tx) -> list[str]:
-            await deletion_store.unmark(tx, before)
+            await deletion_store.unmark(tx)
             await deletion_store.mark(tx, unused, now)
             await deletion_store.forget_old_uploads(tx, before)
             return await deletion_store.due(tx, before, XORBS_PER_STEP)

@@ -5,21 +5,20 @@ from collections.abc import Collection
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.sqltext import RowStatement, columns_of
 
+_UNREFERENCED = "NOT EXISTS (SELECT 1 FROM xet_file_xorbs p WHERE p.xorb = xorbs.hash)"
 # A repo that still receives xorbs may be in the middle of a long upload: the shard that refers to them comes last.
-_UNUSED = """
-    NOT EXISTS (SELECT 1 FROM xet_file_xorbs p WHERE p.xorb = xorbs.hash)
-    AND NOT EXISTS (
+_UNUSED = f"""
+    {_UNREFERENCED} AND NOT EXISTS (
         SELECT 1 FROM xorb_uploads u JOIN xorb_uploads o ON o.repo_id = u.repo_id
         WHERE u.xorb = xorbs.hash AND o.uploaded_at >= :before
     )
 """
 
 
-async def newly_unused(tx: Tx, before: int, limit: int) -> list[str]:
-    """Xorbs without a mark that no file and no upload since `before` needs."""
-    rows = await tx.all(
-        f"SELECT hash FROM xorbs WHERE unused_at IS NULL AND {_UNUSED} LIMIT :limit", {"before": before, "limit": limit}
-    )
+async def newly_unused(tx: Tx, limit: int) -> list[str]:
+    """Xorbs without a mark that no file refers to."""
+    sql = f"SELECT hash FROM xorbs WHERE unused_at IS NULL AND {_UNREFERENCED} LIMIT :limit"
+    rows = await tx.all(sql, {"limit": limit})
     return [row["hash"] for row in rows]
 
 
@@ -31,16 +30,15 @@ async def mark(tx: Tx, xorbs: Collection[str], now: int) -> None:
     )
 
 
-async def unmark(tx: Tx, before: int) -> None:
-    """Remove the mark of xorbs that are used again."""
-    sql = f"UPDATE xorbs SET unused_at = NULL WHERE unused_at IS NOT NULL AND NOT ({_UNUSED})"
-    await tx.exec(sql, {"before": before})
+async def unmark(tx: Tx) -> None:
+    """Remove the mark of xorbs that files refer to again."""
+    await tx.exec(f"UPDATE xorbs SET unused_at = NULL WHERE unused_at IS NOT NULL AND NOT {_UNREFERENCED}")
 
 
 async def due(tx: Tx, before: int, limit: int) -> list[str]:
-    """Xorbs that were marked before a time."""
+    """Xorbs that were marked before a time, and that no upload since then may need."""
     rows = await tx.all(
-        "SELECT hash FROM xorbs WHERE unused_at < :before ORDER BY hash LIMIT :limit",
+        f"SELECT hash FROM xorbs WHERE unused_at < :before AND {_UNUSED} ORDER BY hash LIMIT :limit",
         {"before": before, "limit": limit},
     )
     return [row["hash"] for row in rows]

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -58,8 +59,17 @@ class Signer(Struct, frozen=True):
         )
         return {**signed, "authorization": authorization}
 
-    def link(self, method: str, address: Address, query: Mapping[str, str], seconds: int, now: int) -> str:
-        """An address that grants this request to anyone for so many seconds."""
+    def link(
+        self,
+        method: str,
+        address: Address,
+        query: Mapping[str, str],
+        seconds: int,
+        now: int,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> str:
+        """An address that grants this request to anyone for so many seconds, with exactly these `headers`, if any."""
+        fixed = {**headers, "host": address.host}
         stamp = _stamp(now)
         signed = {
             **query,
@@ -67,11 +77,11 @@ class Signer(Struct, frozen=True):
             "X-Amz-Credential": f"{self.credentials.access_key}/{self._scope(stamp)}",
             "X-Amz-Date": stamp,
             "X-Amz-Expires": str(seconds),
-            "X-Amz-SignedHeaders": "host",
+            "X-Amz-SignedHeaders": ";".join(sorted(fixed)),
         }
         if self.credentials.session_token:
             signed["X-Amz-Security-Token"] = self.credentials.session_token
-        canonical = _canonical(method, address.path, encoded(signed), {"host": address.host}, UNSIGNED)
+        canonical = _canonical(method, address.path, encoded(signed), fixed, UNSIGNED)
         return address.url(f"{encoded(signed)}&X-Amz-Signature={self._signature(stamp, canonical)}")
 
     def _scope(self, stamp: str) -> str:

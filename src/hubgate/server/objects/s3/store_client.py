@@ -102,13 +102,16 @@ class S3Objects:
                 left -= len(chunk)
                 yield chunk
 
-    async def link(self, key: str, seconds: int, headers: Mapping[str, str]) -> str | None:
+    async def link(
+        self, key: str, seconds: int, headers: Mapping[str, str], span: tuple[int, int] | None = None
+    ) -> str | None:
         if not self._with_links:
             return None
         transport = self.transport
         address = transport.location.address(check_key(key), self._public_endpoint)
         query = {_RESPONSE_HEADERS[name]: value for name, value in headers.items() if name in _RESPONSE_HEADERS}
-        return transport.signer.link("GET", address, query, seconds, transport.clock())
+        fixed = {"range": f"bytes={span[0]}-{span[1] - 1}"} if span is not None else {}
+        return transport.signer.link("GET", address, query, seconds, transport.clock(), fixed)
 
     async def local_file(self, key: str) -> Path | None:  # noqa: ARG002
         return None

@@ -1,6 +1,5 @@
 """`GET /xet/v1/reconstructions/…` (and `v2`), `/xet/v1/chunks/…`, and the signed ranges of xorbs they lead to."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from starlette.responses import Response
@@ -20,13 +19,14 @@ from hubgate.server.hub.cas import files_store, store
 from hubgate.server.hub.cas.files_store import ChunkedFile
 from hubgate.server.hub.cas.lookups import look_up
 from hubgate.server.hub.cas.planning import plan_range
-from hubgate.server.hub.cas.signed_ranges import RangeGrant, range_grant
+from hubgate.server.hub.cas.signed_ranges import VALIDITY_SECONDS, RangeGrant, range_grant
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.guests import store as guest_store
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.xet.hashes import hash_text, parse_hash
-from hubgate.server.hub.xet.plan import FetchRange, Plan
-from hubgate.server.hub.xet.reconstruction import ReconstructionV1, ReconstructionV2, answer_v1, answer_v2
+from hubgate.server.hub.xet.plan import Plan
+from hubgate.server.hub.xet.reconstruction import Link, ReconstructionV1, ReconstructionV2, answer_v1, answer_v2
+from hubgate.server.objects.model import ObjectMissing
 from hubgate.server.web.files.responses import OutOfRange, Span, requested_span
 from hubgate.server.web.xet.targets import read_endpoint
 from hubgate.server.web.xet.tokens import STORAGE_PATH
@@ -44,22 +44,18 @@ def routes(repos: Repos) -> list[Route]:
             return Response(status_code=416, headers={"content-range": f"bytes */{file.size}"})
         return await plan_range(repos, file.terms, span.start, span.end)
 
-    def link_in(repo: Repo, xorb: bytes, fetches: Sequence[FetchRange]) -> str:
-        (fetch,) = fetches
-        return range_grant(repos, repo.id, hash_text(xorb), fetch.stored_start, fetch.stored_end).url(repos)
-
     async def reconstruct_v1(request: HubRequest, repo: Repo) -> Response:
         plan = await plan_of(request, repo)
         if isinstance(plan, Response):
             return plan
-        return JsonResponse(answer_v1(plan, lambda xorb, fetches: link_in(repo, xorb, fetches)))
+        return JsonResponse(answer_v1(plan, await _links(repos, repo, plan)))
 
     async def reconstruct_v2(request: HubRequest, repo: Repo) -> Response:
         plan = await plan_of(request, repo)
         if isinstance(plan, Response):
             return plan
         # A range for each link: object stores do not send several ranges at once.
-        return JsonResponse(answer_v2(plan, lambda xorb, fetches: link_in(repo, xorb, fetches), max_ranges=1))
+        return JsonResponse(answer_v2(plan, await _links(repos, repo, plan), max_ranges=1))
 
     async def find_chunk(request: HubRequest, repo: Repo) -> Response:
         answer = await look_up(repos, caller_of(request).identity, repo, parse_hash(request.param("hash")))
@@ -128,6 +124,21 @@ async def _find(repos: Repos, repo: Repo, identity: Identity, name: str) -> Chun
         if await repos.db.read(lambda tx: guest_store.hidden_from(tx, repo.id, user_id, oids)):
             raise NotFound(NOT_FOUND, code="EntryNotFound")
     return file
+
+
+async def _links(repos: Repos, repo: Repo, plan: Plan) -> Link:
+    """The addresses of the ranges of a plan, each for one range: at the store, or else at the hub."""
+    found: dict[tuple[bytes, int], str] = {}
+    for xorb, fetches in plan.fetches().items():
+        name = hash_text(xorb)
+        stored = await store.find(repos.db, name)
+        if stored is None:
+            raise ObjectMissing(name)
+        for fetch in fetches:
+            span = fetch.stored_start, fetch.stored_end
+            link = await repos.objects.link(stored.object, VALIDITY_SECONDS, {"content-type": BYTES}, span)
+            found[xorb, fetch.start] = link or range_grant(repos, repo.id, name, *span).url(repos)
+    return lambda xorb, fetches: found[xorb, fetches[0].start]
 
 
 def _verified_grant(repos: Repos, request: HubRequest) -> RangeGrant:
