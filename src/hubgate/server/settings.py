@@ -75,7 +75,7 @@ class Settings:
         "104857600", values.whole_number(0, 1 << 40), "largest file accepted in a commit body"
     )
     storage_quota: int = option(
-        "0", values.whole_number(0, 1 << 60), "bytes of large files per user or organization; 0: no limit"
+        "0", values.whole_number(0, 1 << 50), "bytes of large files per user or organization; 0: no limit"
     )
     objects_url: str = option(
         "", location.parse_url, "store of large files: s3://bucket/prefix; the data folder when empty"

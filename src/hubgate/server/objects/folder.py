@@ -5,7 +5,7 @@ so an upgrade moves nothing.
 import errno
 import os
 import secrets
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -93,13 +93,7 @@ class FolderObjects:
         finally:
             os.close(descriptor)
 
-    async def link(
-        self,
-        key: str,
-        seconds: int,
-        headers: Mapping[str, str],
-        span: tuple[int, int] | None = None,  # noqa: ARG002
-    ) -> str | None:
+    async def link(self, *_: object) -> str | None:
         return None
 
     async def local_file(self, key: str) -> Path | None:
