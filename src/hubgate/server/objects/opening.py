@@ -25,6 +25,7 @@ class StoreSettings(Struct, frozen=True):
     # For tests.
     silence_seconds: float = 20.0
     retry_seconds: float = 15.0
+    first_pause: float = 0.2
     single_bytes: int = 64 * 1024 * 1024
     part_bytes: int = 32 * 1024 * 1024
 
@@ -58,7 +59,7 @@ def open_store(
 
     place = location.s3_location(url, environment)
     signer = Signer(location.credentials(environment), location.region(environment))
-    pace = Pace(settings.silence_seconds, settings.retry_seconds)
+    pace = Pace(settings.silence_seconds, settings.retry_seconds, first_pause=settings.first_pause)
     transport = Transport(place, signer, clock, pace, _tls(place.endpoint, environment.get("AWS_CA_BUNDLE", "")))
     sizes = PartSizes(settings.single_bytes, settings.part_bytes)
     return S3Objects(transport, sizes, settings.public_endpoint, with_links=settings.with_links)
