@@ -32,10 +32,10 @@ async def test_content_is_copied_there_and_back(bucket: Place, tmp_path: Path) -
     contents = [random.Random(size).randbytes(size) for size in (0, 1, 1000, PART + 3)]
     async with Place(tmp_path).opened() as folder, bucket.opened() as objects:
         keys = sorted([await put(folder, content) for content in contents])
-        keys.append(await put(folder, b"a xorb", "xet/ab/cd/abcd"))
+        keys.append(await put(folder, b"a xorb", "xorbs/ab/cd/abcd"))
         total = sum(map(len, contents)) + 6
         assert copy(bucket) == {"copied": 5, "bytes": total, "existing": 0, "damaged": []}
-        assert await keys_in(objects) + await keys_in(objects, "xet/") == keys
+        assert await keys_in(objects) + await keys_in(objects, "xorbs/") == keys
         for content in contents:
             assert await read(objects, key_of(content), 0, len(content)) == content
         assert await keys_in(folder) == keys[:-1], "the source is unchanged"

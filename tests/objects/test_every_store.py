@@ -75,11 +75,11 @@ async def test_missing_end_of_content_is_an_error(place: Place) -> None:
 async def test_list_is_ordered_and_starts_anywhere(place: Place) -> None:
     async with place.opened() as objects:
         keys = sorted([await put(objects, b"%d" % number) for number in range(30)])
-        other = await put(objects, b"other", "xet/ab/cd/abcd")
+        other = await put(objects, b"other", "xorbs/ab/cd/abcd")
         assert await keys_in(objects) == keys
         assert await keys_in(objects, after=keys[9]) == keys[10:]
         assert await keys_in(objects, after=keys[-1]) == []
-        assert await keys_in(objects, "xet/") == [other]
+        assert await keys_in(objects, "xorbs/") == [other]
         assert await keys_in(objects, "none/") == []
         assert [item.size async for item in objects.list("lfs/")] == [await objects.size(key) for key in keys]
 

@@ -19,8 +19,8 @@ from msgspec import Struct
 from hubgate.server.objects.model import ObjectMissing, Objects, StoredObject
 from hubgate.server.objects.threads import in_hash_thread, in_thread
 
-# Everything that the hub stores is under one of these.
-KINDS = ("lfs", "xet")
+# Everything that the hub stores is under one of these; in the data folder, these are folders (`storage/archive.py`).
+KINDS = ("lfs", "xorbs")
 _CONCURRENT = 4
 _NAMED_BY_SHA256 = re.compile(r"lfs/../../([0-9a-f]{64})\Z")
 
