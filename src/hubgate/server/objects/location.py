@@ -36,9 +36,9 @@ class S3Location(Struct, frozen=True):
     def address(self, key: str | None, endpoint: str = "") -> Address:
         """The address of an object; of the bucket, if `key` is None."""
         parts = urlsplit(endpoint or self.endpoint)
-        path = "/" if key is None else "/" + self.object_name(key)
+        path = "" if key is None else "/" + self.object_name(key)
         if self.by_host:
-            return Address(parts.scheme, f"{self.bucket}.{parts.netloc}", parts.path + encoded_path(path))
+            return Address(parts.scheme, f"{self.bucket}.{parts.netloc}", parts.path + encoded_path(path or "/"))
         return Address(parts.scheme, parts.netloc, parts.path + encoded_path(f"/{self.bucket}{path}"))
 
 

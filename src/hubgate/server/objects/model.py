@@ -7,7 +7,7 @@ visible under its key at once and complete, or not at all.
 import re
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from msgspec import Struct
 
@@ -87,6 +87,13 @@ class ObjectMissing(NotFound):
     def __init__(self, key: str) -> None:
         super().__init__("The content of this file is missing.", code="EntryNotFound")
         self.key = key
+
+
+class StoreFinding(Struct, frozen=True):
+    """What a check of a store found, for operators."""
+
+    level: Literal["ok", "warn", "fail"]
+    text: str
 
 
 class StoreProblem(Exception):

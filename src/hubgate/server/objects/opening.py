@@ -1,7 +1,7 @@
 """Opens the store that the settings name."""
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -11,7 +11,7 @@ from hubgate.server.errors import StartupError
 from hubgate.server.objects import location
 from hubgate.server.objects.folder import FolderObjects
 from hubgate.server.objects.former import WithFormer
-from hubgate.server.objects.model import Objects
+from hubgate.server.objects.model import Objects, StoreFinding
 
 
 class StoreSettings(Struct, frozen=True):
@@ -25,6 +25,7 @@ class StoreSettings(Struct, frozen=True):
     # For tests.
     silence_seconds: float = 20.0
     retry_seconds: float = 15.0
+    first_pause: float = 0.2
     single_bytes: int = 64 * 1024 * 1024
     part_bytes: int = 32 * 1024 * 1024
 
@@ -58,10 +59,20 @@ def open_store(
 
     place = location.s3_location(url, environment)
     signer = Signer(location.credentials(environment), location.region(environment))
-    pace = Pace(settings.silence_seconds, settings.retry_seconds)
+    pace = Pace(settings.silence_seconds, settings.retry_seconds, first_pause=settings.first_pause)
     transport = Transport(place, signer, clock, pace, _tls(place.endpoint, environment.get("AWS_CA_BUNDLE", "")))
     sizes = PartSizes(settings.single_bytes, settings.part_bytes)
     return S3Objects(transport, sizes, settings.public_endpoint, with_links=settings.with_links)
+
+
+async def examine_store(objects: Objects) -> AsyncIterator[StoreFinding]:
+    """The findings about an S3-compatible store; none about a folder."""
+    from hubgate.server.objects.checks import examine
+    from hubgate.server.objects.s3.store_client import S3Objects
+
+    if isinstance(objects, S3Objects):
+        async for finding in examine(objects):
+            yield finding
 
 
 def _tls(endpoint: str, ca_bundle: str) -> ssl.SSLContext | None:

@@ -14,8 +14,8 @@ from hubgate.server.storage.database import Database, Tx
 log = logging.getLogger("hubgate.worker")
 
 KEYS_PER_STEP = 500
-# Uploads write continuously: an upload without a write for this long is abandoned.
-ABANDONED_UPLOAD_AGE = DAY
+# A terabyte on a slow connection takes more than a day.
+ABANDONED_UPLOAD_AGE = 7 * DAY
 
 # Those of the keys that something refers to, and those that are not the hub's.
 FindUsed = Callable[[Tx, Sequence[str]], Awaitable[set[str]]]

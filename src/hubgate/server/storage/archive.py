@@ -26,7 +26,7 @@ from hubgate.server.storage import data_folder
 from hubgate.server.storage.engines import engine_of
 from hubgate.server.storage.fsync import sync_path
 
-FOLDERS = ("repos", "lfs")
+FOLDERS = ("repos", "lfs", "xorbs")
 # Uploads in progress, and deletions in progress.
 _INCOMPLETE_FOLDERS = ("repos/incoming", "lfs/incoming", "lfs/parts")
 _DELETED_SUFFIX = ".gone"
@@ -98,7 +98,7 @@ def _database_file(database_url: str, data_dir: Path) -> Path:
     if file is None:
         raise StartupError(
             "This command supports only SQLite. To back up a hub on PostgreSQL, use pg_dump first, then copy "
-            f"{data_dir / 'repos'} and {data_dir / 'lfs'}."
+            f"{data_dir / 'repos'}, {data_dir / 'lfs'} and {data_dir / 'xorbs'}."
         )
     return file
 

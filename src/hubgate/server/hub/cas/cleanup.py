@@ -27,7 +27,7 @@ class XorbCleanup:
     repos: Repos
 
     async def step(self) -> bool:
-        """Mark xorbs without references, delete some that were marked a day ago, and return whether there may be more."""
+        """Mark xorbs without references and delete some that were marked a day ago; whether there may be more."""
         now = self.repos.clock()
         before = now - UNUSED_AGE
 

@@ -13,7 +13,6 @@ from hubgate.server.objects.s3.multipart import PartSizes, abort_unfinished, upl
 from hubgate.server.objects.s3.transport import Answer, Attempts, Transport
 from hubgate.server.objects.threads import in_thread
 
-_CHUNK = 256 * 1024
 # After so many bytes a failure counts as the first: a download of hours survives many short failures.
 _PROGRESS = 8 * 1024 * 1024
 _ONLY_NEW = {"if-none-match": "*"}
@@ -96,7 +95,8 @@ class S3Objects:
                 raise self.transport.failure("GET", key, answer)
             if not response.headers.get("content-range", "").startswith(f"bytes {at}-{end - 1}/"):
                 raise StoreUnavailable from StoreProblem(f"{key}: the store sent another range")
-            async for chunk in response.aiter_raw(_CHUNK):
+            # As received: collecting larger chunks would lose what was received before a failure.
+            async for chunk in response.aiter_raw():
                 if len(chunk) > left:
                     raise StoreUnavailable from StoreProblem(f"{key}: the store sent more bytes than requested")
                 left -= len(chunk)

@@ -23,6 +23,8 @@ log = logging.getLogger("hubgate.objects")
 _LONGEST_ANSWER = 8 * 1024 * 1024
 _CHUNK = 256 * 1024
 _CONNECT_SECONDS = 5.0
+# Times the longest silence, for a store that sends an answer byte by byte.
+_DEADLINE = 3
 _RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 _RETRIED_CODES = frozenset({"SlowDown", "InternalError", "RequestTimeout", "ConditionalRequestConflict"})
 _FULL_CODES = frozenset({"QuotaExceeded", "XMinioStorageFull", "XMinioStorageQuotaExceeded", "StorageFull"})
@@ -103,22 +105,28 @@ class Transport:
     ) -> Answer:
         """Send a request until its status is expected. Every request may be repeated: content never changes."""
         attempts = Attempts(self.pace)
+        # A request with a body may take long if the store accepts it slowly.
+        deadline = None if body else _DEADLINE * (silence_seconds or self.pace.silence_seconds)
         while True:
             try:
-                async with self.stream(method, key, query, headers, body, silence_seconds) as response:
+                async with (
+                    asyncio.timeout(deadline),
+                    self.stream(method, key, query, headers, body, silence_seconds) as response,
+                ):
                     answer = Answer(response.status_code, response.headers, await _read(response))
-            except httpx.TransportError as error:
-                problem = StoreProblem(f"{method} {self._shown(key)}: {type(error).__name__} {error}".rstrip())
-                if isinstance(error, httpx.PoolTimeout) or not await attempts.again():
-                    raise StoreUnavailable from problem
+            except (httpx.TransportError, TimeoutError) as error:
+                failure: StoreUnavailable | StoreFull = StoreUnavailable()
+                failure.__cause__ = StoreProblem(f"{method} {self._shown(key)}: {type(error).__name__} {error}")
+                may_pass = not isinstance(error, httpx.PoolTimeout)
             else:
                 # A failure may follow after the status was sent.
                 failed_late = answer.status == 200 and answer.error.code
                 if answer.status in expected and not failed_late:
                     return answer
-                if not self.may_pass(answer) or not await attempts.again():
-                    raise self.failure(method, key, answer)
-            log.info("repeating %s %s", method, self._shown(key))
+                failure, may_pass = self.failure(method, key, answer), self.may_pass(answer)
+            if not may_pass or not await attempts.again():
+                raise failure
+            log.info("repeated: %s", failure.__cause__)
 
     @asynccontextmanager
     async def stream(
@@ -143,6 +151,11 @@ class Transport:
             method, address.url(encoded(query)), headers=sent, content=content, timeout=timeout
         ) as response:
             yield response
+
+    async def fetch(self, link: str) -> Answer:
+        """Get a signed link, as clients do; httpx.HTTPError if it cannot be reached."""
+        async with self._client.stream("GET", link, headers={"accept-encoding": "identity"}) as response:
+            return Answer(response.status_code, response.headers, await _read(response))
 
     def may_pass(self, answer: Answer) -> bool:
         return answer.status in _RETRIED_STATUSES or answer.error.code in _RETRIED_CODES

@@ -46,5 +46,5 @@ def _redirect(link: str, size: int, headers: dict[str, str]) -> Response:
     """Redirect to the store. Clients take hash and size from the headers `X-Linked-…`."""
     about = {"location": link, "x-linked-etag": headers["etag"], "x-linked-size": str(size)}
     others = {name: value for name, value in headers.items() if name not in _OF_CONTENT}
-    # The link expires, and whoever has it can read the file.
+    # The link expires, and anyone who has it can read the file.
     return Response(status_code=302, headers={**others, **about, "cache-control": "no-store", "content-length": "0"})
