@@ -8,7 +8,7 @@ from hubgate.server.access.identity import Identity
 from hubgate.server.clock import DAY, HOUR, SECOND
 from hubgate.server.hub.cas import store
 from hubgate.server.hub.cas.permissions import readable_repo_with
-from hubgate.server.hub.cas.planning import tables_of
+from hubgate.server.hub.cas.tables import tables_of
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.repos.model import Repo

@@ -1,32 +1,15 @@
 """Which bytes of which xorbs compose a range of a file. The tables of few xorbs are in memory at a time."""
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 
 from hubgate.server.errors import BadRequest
-from hubgate.server.hub.cas import store
+from hubgate.server.hub.cas.tables import TableCache
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.xet.hashes import hash_text
 from hubgate.server.hub.xet.plan import Plan, Selection, plan, select
 from hubgate.server.hub.xet.shard import parse_terms
-from hubgate.server.hub.xet.xorb_table import XorbTable
-from hubgate.server.objects.model import ObjectMissing
 
-# Files return to the same xorb often, but rarely to one of long ago.
-_CACHED_TABLES = 32
 # A client that asks for a whole file of so many parts has to ask for ranges of it.
 MAX_TERMS = 50_000
-
-
-async def table_of(repos: Repos, xorb: bytes) -> XorbTable:
-    packed = await store.chunks_of(repos.db, hash_text(xorb))
-    if packed is None:
-        raise ObjectMissing(hash_text(xorb))
-    return await in_thread(XorbTable.from_bytes, packed)
-
-
-async def tables_of(repos: Repos, xorbs: Iterable[bytes]) -> dict[bytes, XorbTable]:
-    return {xorb: await table_of(repos, xorb) for xorb in xorbs}
 
 
 async def plans(repos: Repos, terms: bytes, start: int, end: int) -> AsyncGenerator[Plan, None]:
@@ -34,16 +17,12 @@ async def plans(repos: Repos, terms: bytes, start: int, end: int) -> AsyncGenera
     selection = select(parse_terms(terms), start, end) if start < end else Selection((), 0, 0)
     if selection is None or selection.length != end - start:
         raise ValueError(f"bytes {start} to {end} of a shorter file")
-    tables: dict[bytes, XorbTable] = {}
+    tables = TableCache(repos)
     skip, length = selection.skip, selection.length
     for term in selection.terms:
-        if term.xorb not in tables:
-            if len(tables) == _CACHED_TABLES:
-                tables.clear()
-            tables[term.xorb] = await table_of(repos, term.xorb)
         # Only the first and the last term may be needed in part.
         part = Selection((term,), skip, min(length, term.size - skip))
-        yield plan(part, tables)
+        yield plan(part, {term.xorb: await tables.get(term.xorb)})
         skip, length = 0, length - part.length
 
 

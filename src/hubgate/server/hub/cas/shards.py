@@ -18,8 +18,8 @@ from hubgate.server.hub.cas import files_store, store
 from hubgate.server.hub.cas.files_store import ChunkedFile
 from hubgate.server.hub.cas.model import Sender
 from hubgate.server.hub.cas.permissions import MAX_REPOS_CHECKED, may_read, usable_xorbs
-from hubgate.server.hub.cas.planning import table_of
 from hubgate.server.hub.cas.reading import content
+from hubgate.server.hub.cas.tables import TableCache
 from hubgate.server.hub.cas.xorbs import charged_as
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_long_thread, in_thread
@@ -28,15 +28,17 @@ from hubgate.server.hub.guests.charges import charge_files
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.quotas.quotas import check_references
 from hubgate.server.hub.repos.transactions import lock_repo
-from hubgate.server.hub.xet.file_check import CheckedFile, check_file
+from hubgate.server.hub.xet.file_check import CheckedFile, FileCheck
 from hubgate.server.hub.xet.hashes import hash_text
 from hubgate.server.hub.xet.invalid import InvalidXet
-from hubgate.server.hub.xet.shard import Shard, ShardFile, parse_upload
+from hubgate.server.hub.xet.shard import Shard, ShardFile, Term, parse_upload
 from hubgate.server.hub.xet.xorb_table import XorbTable
 from hubgate.server.storage.database import ConstraintViolated, Tx
 
-# Tables of xorbs that stay in memory between two files of a shard.
-_CACHED_TABLES = 256
+# Chunks that are checked before other threads get a turn.
+_CHUNKS_PER_STEP = 50_000
+# A term, its verification hash, and the table of its xorb.
+_Checked = tuple[Term, bytes, XorbTable]
 _XORB_DELETED = "A xorb that the shard refers to was deleted in the meantime. Upload the files again."
 
 
@@ -64,13 +66,11 @@ async def register_shard(repos: Repos, sender: Sender, data: bytes, progress: Pr
     usable = await usable_xorbs(repos, sender, xorbs)
     if missing := xorbs - usable:
         raise InvalidXet(f"The xorb {min(missing)} was not uploaded to this repo.")
-    verified, tables = list[VerifiedFile](), dict[bytes, XorbTable]()
+    verified, tables = list[VerifiedFile](), TableCache(repos)
     async with repos.verifications.acquire(sender.user_id, sender.repo.id):
         for file in files:
             verified.append(await _verify(repos, sender, file, tables))
             progress.verified += 1
-            if len(tables) > _CACHED_TABLES:
-                tables.clear()
     failpoint.hit("shard-verified")
     await _register(repos, sender, verified)
     failpoint.hit("shard-registered")
@@ -95,18 +95,31 @@ def _named(repos: Repos, shard: Shard) -> tuple[list[ShardFile], set[str]]:
     return files, {hash_text(xorb) for xorb in xorbs}
 
 
-async def _verify(repos: Repos, sender: Sender, file: ShardFile, tables: dict[bytes, XorbTable]) -> VerifiedFile:
-    terms = await in_thread(lambda: list(file.terms()))
-    for term in terms:
-        if term.xorb not in tables:
-            tables[term.xorb] = await table_of(repos, term.xorb)
-    checked = await in_long_thread(check_file, file, tables.get)
-    oid = await _known_sha256(repos, sender, hash_text(checked.hash)) or await _sha256(repos, checked)
+async def _verify(repos: Repos, sender: Sender, file: ShardFile, tables: TableCache) -> VerifiedFile:
+    check, batch, chunks = FileCheck(file), list[_Checked](), 0
+    xorbs, first = set[str](), None
+    for term, claimed in check.terms():
+        table = await tables.get(term.xorb)
+        if first is None and table.includes(term.start, term.end):
+            first = table.hash_of(term.start), hash_text(term.xorb)
+        xorbs.add(hash_text(term.xorb))
+        batch.append((term, claimed, table))
+        chunks += term.end - term.start
+        if chunks > _CHUNKS_PER_STEP:
+            await in_long_thread(_check, check, batch)
+            batch, chunks = [], 0
+    await in_long_thread(_check, check, batch)
+    checked = check.finish()
+    file_hash = hash_text(checked.hash)
+    oid = await _known_sha256(repos, sender, file_hash) or await _sha256(repos, checked)
     if oid != checked.sha256:
-        raise InvalidXet(f"The file {hash_text(checked.hash)} has the SHA-256 {oid}, not {checked.sha256}.")
-    first = (tables[terms[0].xorb].hash_of(terms[0].start), hash_text(terms[0].xorb)) if terms else None
-    chunked = ChunkedFile(oid, checked.size, hash_text(checked.hash), checked.terms)
-    return VerifiedFile(chunked, sorted({hash_text(term.xorb) for term in terms}), first)
+        raise InvalidXet(f"The file {file_hash} has the SHA-256 {oid}, not {checked.sha256}.")
+    return VerifiedFile(ChunkedFile(oid, checked.size, file_hash, checked.terms), sorted(xorbs), first)
+
+
+def _check(check: FileCheck, terms: Sequence[_Checked]) -> None:
+    for term, claimed, table in terms:
+        check.add(term, claimed, table)
 
 
 async def _known_sha256(repos: Repos, sender: Sender, file_hash: str) -> str | None:
