@@ -7,9 +7,11 @@ to refer to the xorb cannot pass (`deletion_store.py`), then the object, whose k
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from hubgate.server.clock import DAY
 from hubgate.server.hub.cas import deletion_store
+from hubgate.server.hub.cas.model import key_of
 from hubgate.server.hub.context import Repos
 from hubgate.server.storage.database import Tx
 
@@ -18,8 +20,10 @@ XORBS_PER_STEP = 500
 
 
 async def find_used_objects(tx: Tx, keys: Sequence[str]) -> set[str]:
-    """Those objects that belong to a stored xorb."""
-    return await deletion_store.objects_among(tx, keys)
+    """Those objects that belong to a xorb, and those that are not the hub's."""
+    ids = {key: key.rpartition("/")[2] for key in keys}
+    stored = await deletion_store.stored_among(tx, set(ids.values()))
+    return {key for key, xorb_id in ids.items() if xorb_id in stored or key != key_of(xorb_id)}
 
 
 @dataclass
@@ -40,12 +44,8 @@ class XorbCleanup:
             return await deletion_store.due(tx, before, XORBS_PER_STEP)
 
         due = await self.repos.db.write_long(mark)
-        for xorb in due:
-            await self._delete(xorb, before)
+        for xorb_id in due:
+            if await self.repos.db.write_long(partial(deletion_store.delete, xorb_id=xorb_id, before=before)):
+                # If this fails, the sweep of unused objects deletes it.
+                await self.repos.objects.delete(key_of(xorb_id))
         return XORBS_PER_STEP in (len(due), len(unused))
-
-    async def _delete(self, xorb: str, before: int) -> None:
-        key = await self.repos.db.write_long(lambda tx: deletion_store.delete(tx, xorb, before))
-        if key is not None:
-            # If this fails, the sweep of unused objects deletes it.
-            await self.repos.objects.delete(key)

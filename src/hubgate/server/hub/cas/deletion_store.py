@@ -5,28 +5,28 @@ from collections.abc import Collection
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.sqltext import RowStatement, columns_of
 
-_UNREFERENCED = "NOT EXISTS (SELECT 1 FROM xet_file_xorbs p WHERE p.xorb = xorbs.hash)"
+_UNREFERENCED = "NOT EXISTS (SELECT 1 FROM xet_file_xorbs p WHERE p.xorb = xorbs.id)"
 # A repo that still receives xorbs may be in the middle of a long upload: the shard that refers to them comes last.
 _UNUSED = f"""
     {_UNREFERENCED} AND NOT EXISTS (
         SELECT 1 FROM xorb_uploads u JOIN xorb_uploads o ON o.repo_id = u.repo_id
-        WHERE u.xorb = xorbs.hash AND o.uploaded_at >= :before
+        WHERE u.xorb = xorbs.id AND o.uploaded_at >= :before
     )
 """
 
 
 async def newly_unused(tx: Tx, limit: int) -> list[str]:
     """Xorbs without a mark that no file refers to."""
-    sql = f"SELECT hash FROM xorbs WHERE unused_at IS NULL AND {_UNREFERENCED} LIMIT :limit"
+    sql = f"SELECT id FROM xorbs WHERE unused_at IS NULL AND {_UNREFERENCED} LIMIT :limit"
     rows = await tx.all(sql, {"limit": limit})
-    return [row["hash"] for row in rows]
+    return [row["id"] for row in rows]
 
 
-async def mark(tx: Tx, xorbs: Collection[str], now: int) -> None:
+async def mark(tx: Tx, xorb_ids: Collection[str], now: int) -> None:
     """Mark xorbs that were found to be unused. Whether they are is checked again before they are deleted."""
     await tx.exec_many(
-        "UPDATE xorbs SET unused_at = :now WHERE hash = :xorb AND unused_at IS NULL",
-        [{"xorb": xorb, "now": now} for xorb in xorbs],
+        "UPDATE xorbs SET unused_at = :now WHERE id = :id AND unused_at IS NULL",
+        [{"id": xorb_id, "now": now} for xorb_id in xorb_ids],
     )
 
 
@@ -38,26 +38,23 @@ async def unmark(tx: Tx) -> None:
 async def due(tx: Tx, before: int, limit: int) -> list[str]:
     """Xorbs that were marked before a time, and that no upload since then may need."""
     rows = await tx.all(
-        f"SELECT hash FROM xorbs WHERE unused_at < :before AND {_UNUSED} ORDER BY hash LIMIT :limit",
+        f"SELECT id FROM xorbs WHERE unused_at < :before AND {_UNUSED} ORDER BY id LIMIT :limit",
         {"before": before, "limit": limit},
     )
-    return [row["hash"] for row in rows]
+    return [row["id"] for row in rows]
 
 
-async def delete(tx: Tx, xorb: str, before: int) -> str | None:
-    """Delete a xorb that is still unused, and return the key of its object.
+async def delete(tx: Tx, xorb_id: str, before: int) -> bool:
+    """Delete a xorb that is still unused; whether it was.
 
     The row is locked first. A shard or an upload that needs the xorb locks the same row: it is either committed, and
     the second statement, which begins after that, sees it, or it waits and then finds that the xorb is gone.
     """
-    locked = await tx.one("SELECT object FROM xorbs WHERE hash = :xorb /*pg FOR UPDATE */", {"xorb": xorb})
+    locked = await tx.one("SELECT id FROM xorbs WHERE id = :id /*pg FOR UPDATE */", {"id": xorb_id})
     if locked is None:
-        return None
-    row = await tx.one(
-        f"DELETE FROM xorbs WHERE hash = :xorb AND unused_at < :before AND {_UNUSED} RETURNING object",
-        {"xorb": xorb, "before": before},
-    )
-    return row["object"] if row else None
+        return False
+    sql = f"DELETE FROM xorbs WHERE id = :id AND unused_at < :before AND {_UNUSED} RETURNING id"
+    return await tx.one(sql, {"id": xorb_id, "before": before}) is not None
 
 
 async def forget_old_uploads(tx: Tx, before: int) -> None:
@@ -71,10 +68,10 @@ async def forget_old_uploads(tx: Tx, before: int) -> None:
     )
 
 
-async def objects_among(tx: Tx, keys: Collection[str]) -> set[str]:
-    """Those objects that belong to a xorb."""
-    rows = await tx.each(_OBJECT, [{"key": key} for key in keys])
-    return {row["object"] for row in rows}
+async def stored_among(tx: Tx, xorb_ids: Collection[str]) -> set[str]:
+    """Those xorbs that are stored."""
+    rows = await tx.each(_STORED, [{"id": xorb_id} for xorb_id in xorb_ids])
+    return {row["id"] for row in rows}
 
 
-_OBJECT = RowStatement("SELECT x.object FROM /*rows*/ xorbs x WHERE x.object = :key", columns_of(text="key"))
+_STORED = RowStatement("SELECT x.id FROM /*rows*/ xorbs x WHERE x.id = :id", columns_of(text="id"))

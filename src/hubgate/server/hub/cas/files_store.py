@@ -1,6 +1,6 @@
 """SQL statements for files that are stored as chunks."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -15,13 +15,14 @@ from hubgate.server.storage.sqltext import Params, RowStatement, columns_of, ins
 class ChunkedFile(Struct, frozen=True):
     """A large file of a repo that is stored as chunks: SHA-256, size, Xet hash, and its terms (`hub/xet/shard.py`)."""
 
+    repo_id: str
     oid: str
     size: int
     hash: str
     terms: bytes
 
 
-_COLUMNS = "l.oid, l.size, f.hash, f.terms"
+_COLUMNS = "f.repo_id, l.oid, l.size, f.hash, f.terms"
 _FROM = "xet_files f JOIN lfs_links l ON l.repo_id = f.repo_id AND l.oid = f.oid"
 
 
@@ -38,7 +39,9 @@ async def find_link(tx: Tx | Database, repo_id: str, oid: str) -> tuple[int, Chu
     if row is None:
         return None
     size, file_hash, terms = row
-    return int(size), ChunkedFile(oid, int(size), file_hash, bytes(terms)) if file_hash is not None else None
+    if file_hash is None:
+        return int(size), None
+    return int(size), ChunkedFile(repo_id, oid, int(size), file_hash, bytes(terms))
 
 
 async def find_by_hash(tx: Tx | Database, repo_id: str, file_hash: str) -> ChunkedFile | None:
@@ -76,10 +79,10 @@ async def repos_with_file(
     return [(row[0], Repo(*list(row)[1:])) for row in rows]
 
 
-async def refers_to(tx: Tx | Database, repo_id: str, xorb: str) -> bool:
+async def refers_to(tx: Tx | Database, repo_id: str, xorb_id: str) -> bool:
     """Whether a file of the repo has chunks of the xorb."""
     sql = "SELECT 1 FROM xet_file_xorbs WHERE repo_id = :repo_id AND xorb = :xorb"
-    return await tx.one(sql, {"repo_id": repo_id, "xorb": xorb}) is not None
+    return await tx.one(sql, {"repo_id": repo_id, "xorb": xorb_id}) is not None
 
 
 async def is_linked(tx: Tx, repo_id: str, oid: str) -> bool:
@@ -90,10 +93,10 @@ async def is_linked(tx: Tx, repo_id: str, oid: str) -> bool:
 _ADD = insert_row("INSERT INTO xet_files (repo_id, oid, hash, terms, created_at)")
 
 
-async def add(tx: Tx, repo_id: str, file: ChunkedFile, now: int) -> None:
+async def add(tx: Tx, file: ChunkedFile, now: int) -> None:
     """Add a file, whose link exists."""
     values: Params = {
-        "repo_id": repo_id,
+        "repo_id": file.repo_id,
         "oid": file.oid,
         "hash": file.hash,
         "terms": file.terms,
@@ -102,19 +105,19 @@ async def add(tx: Tx, repo_id: str, file: ChunkedFile, now: int) -> None:
     await tx.exec(_ADD, values)
 
 
-async def refer(tx: Tx, repo_id: str, oid: str, xorbs: Collection[str]) -> int:
-    """Record that a file refers to xorbs; the number of those that are stored. The foreign key rejects a xorb that is
+async def refer(tx: Tx, file: ChunkedFile, ranges: Mapping[str, bytes]) -> int:
+    """Record that a file has ranges of chunks of xorbs, by their ids; the number of those that are stored. The foreign key rejects a xorb that is
     deleted at the same time, or prevents its deletion.
     """
-    rows: Sequence[Params] = [{"xorb": xorb} for xorb in xorbs]
-    return len(await tx.each(_REFER, rows, {"repo_id": repo_id, "oid": oid}))
+    rows: Sequence[Params] = [{"xorb": xorb_id, "ranges": packed} for xorb_id, packed in ranges.items()]
+    return len(await tx.each(_REFER, rows, {"repo_id": file.repo_id, "oid": file.oid}))
 
 
 _REFER = RowStatement(
     """
-    INSERT INTO xet_file_xorbs (repo_id, oid, xorb)
-    SELECT CAST(:repo_id AS text), CAST(:oid AS text), x.hash FROM xorbs x /*pg , batch */ WHERE x.hash = :xorb
+    INSERT INTO xet_file_xorbs (repo_id, oid, xorb, ranges)
+    SELECT CAST(:repo_id AS text), CAST(:oid AS text), x.id, :ranges FROM xorbs x /*pg , batch */ WHERE x.id = :xorb
     RETURNING xorb
     """,
-    columns_of(text="xorb"),
+    columns_of(text="xorb", bytea="ranges"),
 )

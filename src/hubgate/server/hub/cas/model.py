@@ -1,4 +1,4 @@
-"""What the use cases of chunked storage share: the sender of a request, and names of objects."""
+"""What the use cases of chunked storage share: the sender of a request, and stored xorbs."""
 
 import secrets
 
@@ -7,8 +7,8 @@ from msgspec import Struct
 from hubgate.server.access.actions import Action
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
-from hubgate.server.clock import SECOND
 from hubgate.server.hub.repos.model import Repo
+from hubgate.server.objects.model import hashed_key
 
 # The first segment of the keys of xorbs.
 XORBS = "xorbs"
@@ -35,8 +35,22 @@ class Sender(Struct, frozen=True):
         return decide(self.identity, Action.REPO_READ_CONTENT, self.repo.as_resource()).allowed
 
 
-def new_object_key(xorb: str, now: int) -> str:
-    """A key for an object with a xorb, never used before: two uploads of a xorb may be compressed differently, and
-    deleting one object must not delete another.
-    """
-    return f"{XORBS}/{xorb[:2]}/{xorb[2:4]}/{xorb}.{now // SECOND:x}.{secrets.token_hex(8)}"
+class StoredXorb(Struct, frozen=True):
+    """A stored xorb: its id, its hash in the Xet protocol, and its bytes as stored."""
+
+    id: str
+    hash: str
+    size: int
+
+    @property
+    def key(self) -> str:
+        return key_of(self.id)
+
+
+def new_xorb_id() -> str:
+    return secrets.token_hex(16)
+
+
+def key_of(xorb_id: str) -> str:
+    """The key of the object with a xorb."""
+    return hashed_key(XORBS, xorb_id)

@@ -1,45 +1,74 @@
-"""Which xorbs a user may refer to: those the user sent to the repo, and those whose content the user may read.
+"""Which chunks a user may refer to: those in xorbs the user sent to the repo, and those in files the user may read.
 
-The answers are the same for a xorb that is not stored and for one that the user may not read, so hashes that are
+The answers are the same for chunks that are not stored and for those that the user may not read, so hashes that are
 guessed or copied from somewhere reveal nothing and grant nothing.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+
+from msgspec import Struct
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
 from hubgate.server.access.visibility import visible_repos
 from hubgate.server.hub.cas import store
-from hubgate.server.hub.cas.model import Sender
+from hubgate.server.hub.cas.model import Sender, StoredXorb
+from hubgate.server.hub.cas.ranges import Range, covers, merged, unpack
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.gating import access_requests
 from hubgate.server.hub.repos.model import Repo
 
-# Repos that are checked for a xorb that many have. A user who may read only a later one sends the xorb again.
-MAX_REPOS_CHECKED = 20
+# Repos that are checked for a xorb that many have, and files of each. A user who may read only others sends the chunks
+# again.
+MAX_REPOS_CHECKED = 50
+MAX_FILES_CHECKED = 200
 
 
-async def usable_xorbs(repos: Repos, sender: Sender, xorbs: Collection[str]) -> set[str]:
-    """Those xorbs that a shard of this sender may name."""
+class UsableXorb(Struct, frozen=True):
+    """A xorb that a user may refer to, and which of its chunks; None for all."""
+
+    xorb: StoredXorb
+    ranges: Sequence[Range] | None = None
+
+    def includes(self, start: int, end: int) -> bool:
+        return self.ranges is None or covers(self.ranges, start, end)
+
+
+async def usable_xorbs(repos: Repos, sender: Sender, hashes: Collection[str]) -> dict[str, UsableXorb]:
+    """By hash, those xorbs that a shard of this sender may name."""
     by_writers = sender.reads_repo
-    found = await repos.db.read_long(
-        lambda tx: store.sent_among(tx, sender.repo.id, sender.user_id, xorbs, by_writers=by_writers)
+    sent = await repos.db.read_long(
+        lambda tx: store.sent_among(tx, sender.repo.id, sender.user_id, hashes, by_writers=by_writers)
     )
-    for xorb in set(xorbs) - found:
-        if await readable_repo_with(repos, sender.identity, xorb, sender.repo.id) is not None:
-            found.add(xorb)
+    found = {value: UsableXorb(xorb) for value, xorb in sent.items()}
+    for value in set(hashes) - found.keys():
+        readable = await find_readable(repos, sender.identity, value, sender.repo.id)
+        if readable is not None:
+            found[value] = readable[0]
     return found
 
 
-async def readable_repo_with(repos: Repos, identity: Identity, xorb: str, first: str) -> Repo | None:
-    """A repo that has a file with chunks of this xorb and whose files the caller may read; `first` is preferred."""
+async def find_readable(
+    repos: Repos, identity: Identity, value: str | bytes, first: str
+) -> tuple[UsableXorb, Repo] | None:
+    """A xorb with this hash, or with this chunk, in files that the caller may read, and the repo of one of them: `first`
+    if possible. The chunks are those of all these files.
+    """
     visible = visible_repos(identity)
-    candidates = await repos.db.read_long(lambda tx: store.repos_with(tx, xorb, visible, first, MAX_REPOS_CHECKED))
-    for repo in candidates:
-        if await may_read(repos, identity, repo):
-            return repo
-    return None
+    candidates = await repos.db.read_long(lambda tx: store.repos_with(tx, value, visible, first, MAX_REPOS_CHECKED))
+    found, home, ranges = None, None, list[Range]()
+    for xorb, repo in candidates:
+        if (found is None or xorb.id == found.id) and await may_read(repos, identity, repo):
+            found, home = found or xorb, home or repo
+            ranges = merged([*ranges, *await ranges_in(repos, repo, xorb)])
+    return (UsableXorb(found, ranges), home) if found is not None and home is not None else None
+
+
+async def ranges_in(repos: Repos, repo: Repo, xorb: StoredXorb) -> list[Range]:
+    """The chunks of a xorb that are in files of a repo."""
+    found = await repos.db.read_long(lambda tx: store.ranges_in(tx, repo.id, xorb.id, MAX_FILES_CHECKED))
+    return merged(item for packed in found for item in unpack(packed))
 
 
 async def may_read(repos: Repos, identity: Identity, repo: Repo) -> bool:

@@ -5,7 +5,7 @@ files of a shard become visible in one transaction, or none does.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -17,9 +17,10 @@ from hubgate.server.accounts.account_locks import lock_account_by_id
 from hubgate.server.hub.cas import files_store, store
 from hubgate.server.hub.cas.files_store import ChunkedFile
 from hubgate.server.hub.cas.model import Sender
-from hubgate.server.hub.cas.permissions import MAX_REPOS_CHECKED, may_read, usable_xorbs
+from hubgate.server.hub.cas.permissions import MAX_REPOS_CHECKED, UsableXorb, may_read, usable_xorbs
+from hubgate.server.hub.cas.ranges import Range, pack
 from hubgate.server.hub.cas.reading import content
-from hubgate.server.hub.cas.tables import TableCache
+from hubgate.server.hub.cas.tables import GivenXorbs, TableCache, Xorbs
 from hubgate.server.hub.cas.xorbs import charged_as
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_long_thread, in_thread
@@ -51,25 +52,28 @@ class Progress:
 
 
 class VerifiedFile(Struct, frozen=True):
-    """A file to register: the xorbs it refers to, and its first chunk with its xorb, which clients look up."""
+    """A file to register: packed ranges of chunks by the ids of its xorbs, and its first chunk with its xorb, which
+    clients look up.
+    """
 
     file: ChunkedFile
-    xorbs: Sequence[str]
+    xorbs: Mapping[str, bytes]
     first_chunk: tuple[bytes, str] | None
 
 
 async def register_shard(repos: Repos, sender: Sender, data: bytes, progress: Progress) -> None:
     """Verify and register the files of a shard. Raises `InvalidXet` if anything is wrong with it."""
     shard = await in_long_thread(parse_upload, data)
-    files, xorbs = await in_long_thread(_named, repos, shard)
+    files, hashes = await in_long_thread(_named, repos, shard)
     progress.total = len(files)
-    usable = await usable_xorbs(repos, sender, xorbs)
-    if missing := xorbs - usable:
-        raise InvalidXet(f"The xorb {min(missing)} was not uploaded to this repo.")
-    verified, tables = list[VerifiedFile](), TableCache(repos)
+    usable = await usable_xorbs(repos, sender, hashes)
+    if missing := hashes - usable.keys():
+        raise _not_uploaded(min(missing))
+    given = GivenXorbs({value: found.xorb for value, found in usable.items()})
+    verified, tables = list[VerifiedFile](), TableCache(repos, given)
     async with repos.verifications.acquire(sender.user_id, sender.repo.id):
         for file in files:
-            verified.append(await _verify(repos, sender, file, tables))
+            verified.append(await _verify(repos, sender, file, usable, tables))
             progress.verified += 1
     failpoint.hit("shard-verified")
     await _register(repos, sender, verified)
@@ -95,14 +99,18 @@ def _named(repos: Repos, shard: Shard) -> tuple[list[ShardFile], set[str]]:
     return files, {hash_text(xorb) for xorb in xorbs}
 
 
-async def _verify(repos: Repos, sender: Sender, file: ShardFile, tables: TableCache) -> VerifiedFile:
+async def _verify(
+    repos: Repos, sender: Sender, file: ShardFile, usable: Mapping[str, UsableXorb], tables: TableCache
+) -> VerifiedFile:
     check, batch, chunks = FileCheck(file), list[_Checked](), 0
-    xorbs, first = set[str](), None
+    ranges, first = dict[str, list[Range]](), None
     for term, claimed in check.terms():
-        table = await tables.get(term.xorb)
+        if not usable[hash_text(term.xorb)].includes(term.start, term.end):
+            raise _not_uploaded(hash_text(term.xorb))
+        xorb, table = await tables.get(term.xorb)
         if first is None and table.includes(term.start, term.end):
-            first = table.hash_of(term.start), hash_text(term.xorb)
-        xorbs.add(hash_text(term.xorb))
+            first = table.hash_of(term.start), xorb.id
+        ranges.setdefault(xorb.id, []).append((term.start, term.end))
         batch.append((term, claimed, table))
         chunks += term.end - term.start
         if chunks > _CHUNKS_PER_STEP:
@@ -111,10 +119,16 @@ async def _verify(repos: Repos, sender: Sender, file: ShardFile, tables: TableCa
     await in_long_thread(_check, check, batch)
     checked = check.finish()
     file_hash = hash_text(checked.hash)
-    oid = await _known_sha256(repos, sender, file_hash) or await _sha256(repos, checked)
+    oid = await _known_sha256(repos, sender, file_hash) or await _sha256(repos, tables.xorbs, checked)
     if oid != checked.sha256:
         raise InvalidXet(f"The file {file_hash} has the SHA-256 {oid}, not {checked.sha256}.")
-    return VerifiedFile(ChunkedFile(oid, checked.size, file_hash, checked.terms), sorted(xorbs), first)
+    chunked = ChunkedFile(sender.repo.id, oid, checked.size, file_hash, checked.terms)
+    return VerifiedFile(chunked, {xorb_id: pack(found) for xorb_id, found in sorted(ranges.items())}, first)
+
+
+def _not_uploaded(xorb: str) -> InvalidXet:
+    """The same error for chunks that are not stored and for those that the sender may not read."""
+    return InvalidXet(f"The xorb {xorb} was not uploaded to this repo.")
 
 
 def _check(check: FileCheck, terms: Sequence[_Checked]) -> None:
@@ -136,9 +150,9 @@ async def _known_sha256(repos: Repos, sender: Sender, file_hash: str) -> str | N
     return None
 
 
-async def _sha256(repos: Repos, checked: CheckedFile) -> str:
+async def _sha256(repos: Repos, xorbs: Xorbs, checked: CheckedFile) -> str:
     digest = hashlib.sha256()
-    async with aclosing(content(repos, checked.terms, 0, checked.size)) as parts:
+    async with aclosing(content(repos, xorbs, checked.terms, 0, checked.size)) as parts:
         async for part in parts:
             await in_thread(digest.update, part)
     return digest.hexdigest()
@@ -159,7 +173,7 @@ async def _register(repos: Repos, sender: Sender, files: Sequence[VerifiedFile])
             await check_references(tx, repos, repo_id, xorbs)
             await lock_repo(tx, repo_id)
         for item in files:
-            await _add(tx, repo_id, item, by_guest=by_guest, now=now)
+            await _add(tx, item, by_guest=by_guest, now=now)
         first_chunks = [item.first_chunk for item in files if item.first_chunk is not None]
         await store.add_lookups(tx, list(dict.fromkeys(first_chunks)))
 
@@ -169,13 +183,13 @@ async def _register(repos: Repos, sender: Sender, files: Sequence[VerifiedFile])
         raise InvalidXet(_XORB_DELETED) from None
 
 
-async def _add(tx: Tx, repo_id: str, item: VerifiedFile, *, by_guest: bool, now: int) -> None:
+async def _add(tx: Tx, item: VerifiedFile, *, by_guest: bool, now: int) -> None:
     file = item.file
-    was_linked = await files_store.is_linked(tx, repo_id, file.oid)
-    await lfs_store.link(tx, repo_id, file.oid, file.size, None, now, by_guest=by_guest)
+    was_linked = await files_store.is_linked(tx, file.repo_id, file.oid)
+    await lfs_store.link(tx, file.repo_id, file.oid, file.size, None, now, by_guest=by_guest)
     if was_linked:
         # The repo has the file, as chunks or as one object, which was verified too.
         return
-    await files_store.add(tx, repo_id, file, now)
-    if await files_store.refer(tx, repo_id, file.oid, item.xorbs) != len(item.xorbs):
+    await files_store.add(tx, file, now)
+    if await files_store.refer(tx, file, item.xorbs) != len(item.xorbs):
         raise InvalidXet(_XORB_DELETED)

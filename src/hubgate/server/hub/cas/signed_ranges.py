@@ -22,7 +22,7 @@ class RangeGrant(Struct, frozen=True):
     """The permission to read the bytes from `start` up to, but not including, `end` of a stored xorb."""
 
     repo_id: str
-    xorb: str
+    xorb_id: str
     start: int
     end: int
     expires_at: int
@@ -38,7 +38,7 @@ class RangeGrant(Struct, frozen=True):
             "expires": self.expires_at,
             "signature": repos.secret.mac(_PURPOSE, self._signed).hex(),
         }
-        return f"{repos.base_url}/xet/ranges/{self.repo_id}/{self.xorb}?{urlencode(query)}"
+        return f"{repos.base_url}/xet/ranges/{self.repo_id}/{self.xorb_id}?{urlencode(query)}"
 
     def check(self, repos: Repos, signature: str) -> None:
         try:
@@ -51,5 +51,5 @@ class RangeGrant(Struct, frozen=True):
             raise Forbidden("This address has expired. Request a new one.")
 
 
-def range_grant(repos: Repos, repo_id: str, xorb: str, start: int, end: int) -> RangeGrant:
-    return RangeGrant(repo_id, xorb, start, end, repos.clock() + VALIDITY_SECONDS * SECOND)
+def range_grant(repos: Repos, repo_id: str, xorb_id: str, start: int, end: int) -> RangeGrant:
+    return RangeGrant(repo_id, xorb_id, start, end, repos.clock() + VALIDITY_SECONDS * SECOND)

@@ -1,8 +1,8 @@
 """Uploads of xorbs: received into a temporary file, verified, stored, and recorded for the repo they were sent to.
 
-A xorb is recorded only after every hash in it was verified. A user learns that a xorb was already stored only if the
-user may refer to it anyway; otherwise it is stored a second time and the copy is deleted, so that not even the duration
-of the request differs.
+A xorb is recorded only after every hash in it was verified. It is shared only with those who may refer to it anyway;
+for others it is stored again. So neither the answer nor its duration, and nothing in a later download, reveals that
+somebody else has stored the same content.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from hubgate.server import failpoint
 from hubgate.server.accounts.account_locks import lock_account_by_id
 from hubgate.server.errors import Forbidden, NotFound
 from hubgate.server.hub.cas import store
-from hubgate.server.hub.cas.model import Sender, new_object_key
+from hubgate.server.hub.cas.model import Sender, StoredXorb, new_xorb_id
 from hubgate.server.hub.cas.permissions import usable_xorbs
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
@@ -46,9 +46,9 @@ class ReceivedXorb(Struct, frozen=True):
         return self.table.stored_size
 
 
-def charged_as(xorb: str) -> str:
+def charged_as(xorb_id: str) -> str:
     """The id under which a guest is charged for a xorb, until a shard refers to it."""
-    return f"xorb:{xorb}"
+    return f"xorb:{xorb_id}"
 
 
 async def receive_xorb(parts: AsyncIterator[bytes], expected: str, temporary: Path) -> ReceivedXorb:
@@ -85,60 +85,58 @@ def _finish(temporary: Path, size: int) -> str:
 
 async def add_xorb(repos: Repos, sender: Sender, received: ReceivedXorb) -> bool:
     """Store a verified xorb and record that it was sent; whether it is new to the sender."""
-    if received.hash in await usable_xorbs(repos, sender, [received.hash]) and await _touch(repos, sender, received):
+    existing = (await usable_xorbs(repos, sender, [received.hash])).get(received.hash)
+    is_known = existing is not None and existing.includes(0, len(received.table))
+    if existing is not None and is_known and await _touch(repos, sender, existing.xorb):
         return False
-    now = repos.clock()
-    key = new_object_key(received.hash, now)
-    chunks = [value for value, _ in received.table if is_listed_for_lookup(value)]
-    new = store.NewXorb(received.hash, key, received.size, received.table.size, received.table.to_bytes(), chunks)
-    await repos.objects.put(key, received.file, received.digest)
+    now, stored = repos.clock(), StoredXorb(new_xorb_id(), received.hash, received.size)
+    lookups = [value for value, _ in received.table if is_listed_for_lookup(value)]
+    new = store.NewXorb(stored, received.table.size, received.table.to_bytes(), lookups)
+    await repos.objects.put(stored.key, received.file, received.digest)
     failpoint.hit("xorb-stored")
 
-    async def unit(tx: Tx) -> str:
-        await _lock_and_charge(tx, repos, sender, received)
-        found = await store.add(tx, new, now)
-        await _record(tx, sender, received.hash, now)
-        return found
+    async def unit(tx: Tx) -> None:
+        await _lock_and_charge(tx, repos, sender, stored)
+        await store.add(tx, new, now)
+        await _record(tx, sender, stored, now)
 
     try:
-        stored = await repos.db.write_long(unit)
+        await repos.db.write_long(unit)
     except (Forbidden, NotFound):
         # Not accepted. After any other error the xorb may have been recorded; if not, the sweep deletes the object.
-        await repos.objects.delete(key)
+        await repos.objects.delete(stored.key)
         raise
     failpoint.hit("xorb-recorded")
-    if stored != key:
-        await repos.objects.delete(key)
     return True
 
 
-async def _touch(repos: Repos, sender: Sender, received: ReceivedXorb) -> bool:
+async def _touch(repos: Repos, sender: Sender, xorb: StoredXorb) -> bool:
     """Record that a stored xorb was sent again, which protects it from deletion for a day; False if it was deleted."""
     now = repos.clock()
 
     async def unit(tx: Tx) -> bool:
-        await _lock_and_charge(tx, repos, sender, received)
-        if not await store.lock(tx, received.hash):
+        await _lock_and_charge(tx, repos, sender, xorb)
+        if not await store.lock(tx, xorb.id):
             return False
-        await _record(tx, sender, received.hash, now)
+        await _record(tx, sender, xorb, now)
         return True
 
     return await repos.db.write_long(unit)
 
 
-async def _lock_and_charge(tx: Tx, repos: Repos, sender: Sender, received: ReceivedXorb) -> None:
+async def _lock_and_charge(tx: Tx, repos: Repos, sender: Sender, xorb: StoredXorb) -> None:
     """Check the owner's quota, or charge a guest. Locks the account, then the repo, before the xorb."""
-    repo_id, size = sender.repo.id, received.size
+    repo_id = sender.repo.id
     if not sender.is_guest:
-        await check_xorb(tx, repos, repo_id, received.hash, size)
+        await check_xorb(tx, repos, repo_id, xorb.id, xorb.size)
         await lock_repo(tx, repo_id)
         return
     if repos.guest_pull_requests == 0:
         raise Forbidden(WRITERS_ONLY)
     await lock_account_by_id(tx, sender.user_id)
     await lock_repo(tx, repo_id)
-    await charge_files(tx, repos, sender.user_id, repo_id, {charged_as(received.hash): size}, repos.clock())
+    await charge_files(tx, repos, sender.user_id, repo_id, {charged_as(xorb.id): xorb.size}, repos.clock())
 
 
-async def _record(tx: Tx, sender: Sender, xorb: str, now: int) -> None:
-    await store.record_upload(tx, sender.repo.id, xorb, sender.user_id, by_guest=sender.is_guest, now=now)
+async def _record(tx: Tx, sender: Sender, xorb: StoredXorb, now: int) -> None:
+    await store.record_upload(tx, sender.repo.id, xorb.id, sender.user_id, by_guest=sender.is_guest, now=now)

@@ -7,6 +7,7 @@ from msgspec import Struct
 from hubgate.server.hub.cas import files_store
 from hubgate.server.hub.cas.files_store import ChunkedFile
 from hubgate.server.hub.cas.reading import content
+from hubgate.server.hub.cas.tables import XorbsOfFile
 from hubgate.server.hub.context import Repos
 
 
@@ -20,7 +21,8 @@ class StoredContent(Struct, frozen=True):
     def read(self, repos: Repos, start: int, end: int) -> AsyncGenerator[bytes, None]:
         """The bytes from `start` up to, but not including, `end`."""
         if self.chunked is not None:
-            return content(repos, self.chunked.terms, start, end)
+            xorbs = XorbsOfFile(repos.db, self.chunked.repo_id, self.oid)
+            return content(repos, xorbs, self.chunked.terms, start, end)
         return repos.large_files.read(self.oid, start, end)
 
 

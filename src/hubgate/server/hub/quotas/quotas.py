@@ -59,11 +59,10 @@ async def check_file(tx: Tx, repos: Repos, repo_id: str, oid: str, size: int) ->
         Usage(await store.used(tx, found[0].id), found[1]).check(found[0].name, size)
 
 
-async def check_xorb(tx: Tx, repos: Repos, repo_id: str, xorb: str, size: int) -> None:
+async def check_xorb(tx: Tx, repos: Repos, repo_id: str, xorb_id: str, size: int) -> None:
     """Reject a xorb of `size` bytes that exceeds the quota. Locks the owner like `check_file`."""
     found = await _lock_limited_owner(tx, repos, repo_id)
-    # The size is that of the upload: another copy may be stored with another size, which is not the sender's business.
-    if found is not None and not await store.has_xorb(tx, found[0].id, xorb):
+    if found is not None and not await store.has_xorb(tx, found[0].id, xorb_id):
         Usage(await store.used(tx, found[0].id), found[1]).check(found[0].name, size)
 
 

@@ -47,7 +47,7 @@ _USED = f"""
     SELECT CAST(COALESCE(SUM(counted.size), 0) AS bigint) AS n FROM (
         SELECT MAX(whole.size) AS size FROM ({_FILES_OF_OWNER}) whole GROUP BY whole.oid
         UNION ALL
-        SELECT x.size FROM xorbs x JOIN ({_XORBS_OF_OWNER}) chunked ON chunked.xorb = x.hash
+        SELECT x.size FROM xorbs x JOIN ({_XORBS_OF_OWNER}) chunked ON chunked.xorb = x.id
     ) counted
 """
 
@@ -78,15 +78,15 @@ async def size_of_new_xorbs(tx: Tx, owner_id: str, xorbs: Collection[str]) -> in
 
 _NEW_XORB = RowStatement(
     """
-    SELECT x.size FROM xorbs x WHERE x.hash = :xorb
+    SELECT x.size FROM xorbs x WHERE x.id = :xorb
     AND NOT EXISTS (
         SELECT 1 FROM xorb_uploads u JOIN repos r ON r.id = u.repo_id
-        WHERE u.xorb = x.hash AND u.guest = 0 AND r.owner_id = :owner_id
+        WHERE u.xorb = x.id AND u.guest = 0 AND r.owner_id = :owner_id
     )
     AND NOT EXISTS (
         SELECT 1 FROM xet_file_xorbs p JOIN repos r ON r.id = p.repo_id
         JOIN lfs_links l ON l.repo_id = p.repo_id AND l.oid = p.oid
-        WHERE p.xorb = x.hash AND l.guest = 0 AND r.owner_id = :owner_id
+        WHERE p.xorb = x.id AND l.guest = 0 AND r.owner_id = :owner_id
     )
     """,
     columns_of(text="xorb"),

@@ -9,23 +9,25 @@ from hubgate.server.storage.schema.base import metadata, owner
 
 
 def _xorb(*, key: bool = True) -> Column[str]:
-    """A xorb that may be deleted with the row."""
-    return Column("xorb", Text, ForeignKey("xorbs.hash", ondelete="CASCADE"), primary_key=key, nullable=False)
+    """The id of a xorb, with which the row is deleted."""
+    return Column("xorb", Text, ForeignKey("xorbs.id", ondelete="CASCADE"), primary_key=key, nullable=False)
 
 
-# Verified containers of chunks. Repos share them; who may use one is decided by `xorb_uploads` and `xet_file_xorbs`.
+# Verified containers of chunks. Repos share a xorb if the sender of a file may read it (`hub/cas/permissions.py`).
+# Otherwise the same xorb is stored again, with another id: nobody can find out that it was stored before.
 xorbs = Table(
     "xorbs",
     metadata,
-    Column("hash", Text, primary_key=True),
-    # The name of the stored object. Names are never reused: deleting an object cannot delete a later upload.
-    Column("object", Text, nullable=False, unique=True),
+    # Random, also in the key of the object. Ids are never reused: deleting an object cannot delete a later upload.
+    Column("id", Text, primary_key=True),
+    Column("hash", Text, nullable=False),
     # The bytes as stored, and after decompression.
     Column("size", BigInteger, nullable=False),
     Column("raw_size", BigInteger, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     # When the sweep first found that nothing needs the xorb; null while something does.
     Column("unused_at", BigInteger),
+    Index(None, "hash"),
     Index(None, "unused_at"),
 )
 
@@ -89,7 +91,9 @@ xet_file_xorbs = Table(
     metadata,
     Column("repo_id", Text, primary_key=True),
     Column("oid", Text, primary_key=True),
-    Column("xorb", Text, ForeignKey("xorbs.hash"), primary_key=True),
+    Column("xorb", Text, ForeignKey("xorbs.id"), primary_key=True),
+    # The chunks of the xorb that are in the file (`hub/cas/ranges.py`).
+    Column("ranges", LargeBinary, nullable=False),
     ForeignKeyConstraint(["repo_id", "oid"], ["xet_files.repo_id", "xet_files.oid"], ondelete="CASCADE"),
     Index(None, "xorb"),
     sqlite_with_rowid=False,

@@ -1,5 +1,6 @@
 """`GET /xet/v1/reconstructions/…` (and `v2`), `/xet/v1/chunks/…`, and the signed ranges of xorbs they lead to."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
@@ -18,15 +19,16 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.hub.cas import files_store, store
 from hubgate.server.hub.cas.files_store import ChunkedFile
 from hubgate.server.hub.cas.lookups import look_up
+from hubgate.server.hub.cas.model import StoredXorb
 from hubgate.server.hub.cas.planning import plan_range
 from hubgate.server.hub.cas.signed_ranges import VALIDITY_SECONDS, RangeGrant, range_grant
+from hubgate.server.hub.cas.tables import XorbsOfFile
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.guests import store as guest_store
 from hubgate.server.hub.repos.model import Repo
-from hubgate.server.hub.xet.hashes import hash_text, parse_hash
+from hubgate.server.hub.xet.hashes import parse_hash
 from hubgate.server.hub.xet.plan import Plan
 from hubgate.server.hub.xet.reconstruction import Link, ReconstructionV1, ReconstructionV2, answer_v1, answer_v2
-from hubgate.server.objects.model import ObjectMissing
 from hubgate.server.web.files.responses import OutOfRange, Span, requested_span
 from hubgate.server.web.xet.targets import read_endpoint
 from hubgate.server.web.xet.tokens import STORAGE_PATH
@@ -36,26 +38,24 @@ NOT_FOUND = "This repo does not have such a file."
 
 
 def routes(repos: Repos) -> list[Route]:
-    async def plan_of(request: HubRequest, repo: Repo) -> Plan | Response:
+    async def plan_of(request: HubRequest, repo: Repo) -> tuple[Plan, Link] | Response:
         file = await _find(repos, repo, caller_of(request).identity, request.param("hash"))
         try:
             span = requested_span(request.headers.get("range"), None, "", file.size) or Span(0, file.size)
         except OutOfRange:
             return Response(status_code=416, headers={"content-range": f"bytes */{file.size}"})
-        return await plan_range(repos, file.terms, span.start, span.end)
+        xorbs = XorbsOfFile(repos.db, repo.id, file.oid)
+        plan, found = await plan_range(repos, xorbs, file.terms, span.start, span.end)
+        return plan, await _links(repos, repo, plan, found)
 
     async def reconstruct_v1(request: HubRequest, repo: Repo) -> Response:
-        plan = await plan_of(request, repo)
-        if isinstance(plan, Response):
-            return plan
-        return JsonResponse(answer_v1(plan, await _links(repos, repo, plan)))
+        found = await plan_of(request, repo)
+        return found if isinstance(found, Response) else JsonResponse(answer_v1(*found))
 
     async def reconstruct_v2(request: HubRequest, repo: Repo) -> Response:
-        plan = await plan_of(request, repo)
-        if isinstance(plan, Response):
-            return plan
+        found = await plan_of(request, repo)
         # A range for each link: object stores do not send several ranges at once.
-        return JsonResponse(answer_v2(plan, await _links(repos, repo, plan), max_ranges=1))
+        return found if isinstance(found, Response) else JsonResponse(answer_v2(*found, max_ranges=1))
 
     async def find_chunk(request: HubRequest, repo: Repo) -> Response:
         answer = await look_up(repos, caller_of(request).identity, repo, parse_hash(request.param("hash")))
@@ -66,8 +66,8 @@ def routes(repos: Repos) -> list[Route]:
     async def read_range(request: HubRequest) -> ASGIApp:
         grant = _verified_grant(repos, request)
         # The address ends with the repo, or with the file.
-        xorb = await store.find(repos.db, grant.xorb)
-        if xorb is None or not await files_store.refers_to(repos.db, grant.repo_id, grant.xorb):
+        xorb = await store.find(repos.db, grant.xorb_id)
+        if xorb is None or not await files_store.refers_to(repos.db, grant.repo_id, grant.xorb_id):
             raise NotFound("The repo or the file was deleted.")
         span = _granted_span(request, grant, xorb.size)
         headers = {
@@ -77,7 +77,7 @@ def routes(repos: Repos) -> list[Route]:
         }
         if request.method == "HEAD":
             return Response(status_code=206, headers=headers)
-        parts = repos.objects.get(xorb.object, span.start, span.end)
+        parts = repos.objects.get(xorb.key, span.start, span.end)
         return StreamedResponse(parts, headers, 206, repos.limits.stall_seconds)
 
     def route(path: str, handler: Handler[Repo], summary: str, answer: tuple[str, Any]) -> Route:
@@ -102,7 +102,7 @@ def routes(repos: Repos) -> list[Route]:
         route("/v1/chunks/{prefix}/{hash}", find_chunk, "Find a stored chunk", ("A shard with the chunk.", None)),
         Route(
             "GET",
-            STORAGE_PATH + "/ranges/{repo_id}/{xorb}",
+            STORAGE_PATH + "/ranges/{repo_id}/{xorb_id}",
             public(read_range),
             Surface.FILE,
             "Download a range of a xorb",
@@ -126,19 +126,16 @@ async def _find(repos: Repos, repo: Repo, identity: Identity, name: str) -> Chun
     return file
 
 
-async def _links(repos: Repos, repo: Repo, plan: Plan) -> Link:
+async def _links(repos: Repos, repo: Repo, plan: Plan, xorbs: Mapping[bytes, StoredXorb]) -> Link:
     """The addresses of the ranges of a plan, each for one range: at the store, or else at the hub."""
     found: dict[tuple[bytes, int], str] = {}
-    for xorb, fetches in plan.fetches().items():
-        name = hash_text(xorb)
-        stored = await store.find(repos.db, name)
-        if stored is None:
-            raise ObjectMissing(name)
+    for name, fetches in plan.fetches().items():
+        xorb = xorbs[name]
         for fetch in fetches:
             span = fetch.stored_start, fetch.stored_end
-            link = await repos.objects.link(stored.object, VALIDITY_SECONDS, {"content-type": BYTES}, span)
-            found[xorb, fetch.start] = link or range_grant(repos, repo.id, name, *span).url(repos)
-    return lambda xorb, fetches: found[xorb, fetches[0].start]
+            link = await repos.objects.link(xorb.key, VALIDITY_SECONDS, {"content-type": BYTES}, span)
+            found[name, fetch.start] = link or range_grant(repos, repo.id, xorb.id, *span).url(repos)
+    return lambda name, fetches: found[name, fetches[0].start]
 
 
 def _verified_grant(repos: Repos, request: HubRequest) -> RangeGrant:
@@ -147,7 +144,7 @@ def _verified_grant(repos: Repos, request: HubRequest) -> RangeGrant:
     if not all(number.isascii() and number.isdigit() and len(number) < 19 for number in numbers):
         raise Forbidden("This address is incomplete.")
     start, end, expires = map(int, numbers)
-    grant = RangeGrant(request.param("repo_id"), request.param("xorb"), start, end, expires)
+    grant = RangeGrant(request.param("repo_id"), request.param("xorb_id"), start, end, expires)
     grant.check(repos, query.get("signature", ""))
     return grant
 

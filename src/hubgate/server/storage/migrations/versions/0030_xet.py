@@ -19,12 +19,12 @@ def upgrade() -> None:
 def _create_xorbs() -> None:
     op.create_table(
         "xorbs",
-        sa.Column("hash", sa.Text, primary_key=True),
-        sa.Column("object", sa.Text, nullable=False),
+        sa.Column("id", sa.Text, primary_key=True),
+        sa.Column("hash", sa.Text, nullable=False),
         *_numbers("size", "raw_size", "created_at"),
         sa.Column("unused_at", sa.BigInteger),
-        sa.UniqueConstraint("object", name="uq_xorbs_object"),
     )
+    _index("xorbs", "hash")
     _index("xorbs", "unused_at")
     op.create_table("xorb_chunks", _xorb(), sa.Column("chunks", sa.LargeBinary, nullable=False))
     op.create_table(
@@ -61,7 +61,8 @@ def _create_files() -> None:
         "xet_file_xorbs",
         sa.Column("repo_id", sa.Text, primary_key=True),
         sa.Column("oid", sa.Text, primary_key=True),
-        _key("xorb", "xorbs.hash"),
+        _key("xorb", "xorbs.id"),
+        sa.Column("ranges", sa.LargeBinary, nullable=False),
         _of_file("xet_files"),
         sqlite_with_rowid=False,
     )
@@ -81,7 +82,7 @@ def _key(name: str, target: str, **more: str) -> "sa.Column[str]":
 
 
 def _xorb() -> "sa.Column[str]":
-    return _key("xorb", "xorbs.hash", ondelete="CASCADE")
+    return _key("xorb", "xorbs.id", ondelete="CASCADE")
 
 
 def _index(table: str, *columns: str, unique: bool = False) -> None:
