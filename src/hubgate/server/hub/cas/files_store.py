@@ -106,8 +106,8 @@ async def add(tx: Tx, file: ChunkedFile, now: int) -> None:
 
 
 async def refer(tx: Tx, file: ChunkedFile, ranges: Mapping[str, bytes]) -> int:
-    """Record that a file has ranges of chunks of xorbs, by their ids; the number of those that are stored. The foreign key rejects a xorb that is
-    deleted at the same time, or prevents its deletion.
+    """Record that a file has ranges of chunks of xorbs, by their ids; the number of those that are stored. The foreign
+    key rejects a xorb that is deleted at the same time, or prevents its deletion.
     """
     rows: Sequence[Params] = [{"xorb": xorb_id, "ranges": packed} for xorb_id, packed in ranges.items()]
     return len(await tx.each(_REFER, rows, {"repo_id": file.repo_id, "oid": file.oid}))

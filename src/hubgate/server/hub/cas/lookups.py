@@ -11,7 +11,7 @@ from hubgate.server.access.identity import Identity
 from hubgate.server.clock import DAY, HOUR, SECOND
 from hubgate.server.hub.cas import store
 from hubgate.server.hub.cas.model import StoredXorb
-from hubgate.server.hub.cas.permissions import find_readable, ranges_in
+from hubgate.server.hub.cas.permissions import ReadableXorb, find_readable, ranges_in
 from hubgate.server.hub.cas.ranges import Range, only_covered
 from hubgate.server.hub.cas.tables import table_of
 from hubgate.server.hub.context import Repos
@@ -30,19 +30,26 @@ _KEY_PURPOSE = "chunk look-ups"
 
 async def look_up(repos: Repos, identity: Identity, repo: Repo, chunk: bytes) -> bytes | None:
     """The answer, a shard; None if the chunk is in no file that the caller may read."""
-    found = await find_readable(repos, identity, chunk, repo.id)
-    if found is None:
-        return None
-    usable, home = found
-    others = await repos.db.read_long(lambda tx: store.xorbs_beside(tx, home.id, usable.xorb.id, _MAX_XORBS))
-    listed = [(parse_hash(usable.xorb.hash), await _shown(repos, usable.xorb, usable.ranges or ()))]
+    for found in await find_readable(repos, identity, chunk, repo.id):
+        table = await _shown(repos, found.xorb, found.ranges)
+        # The chunk may be in another part of the xorb, which is not in these files.
+        if any(value == chunk for value, _ in table):
+            return await _answer(repos, identity, found, table)
+    return None
+
+
+async def _answer(repos: Repos, identity: Identity, found: ReadableXorb, table: XorbTable) -> bytes:
+    home = found.repo
+    others = await repos.db.read_long(lambda tx: store.xorbs_beside(tx, home.id, found.xorb.id, _MAX_XORBS))
+    listed = {found.xorb.hash: table}
     for xorb in others:
-        if xorb.hash != usable.xorb.hash:
-            listed.append((parse_hash(xorb.hash), await _shown(repos, xorb, await ranges_in(repos, home, xorb))))
+        if xorb.hash not in listed:
+            listed[xorb.hash] = await _shown(repos, xorb, await ranges_in(repos, home, xorb))
     now = repos.clock()
     # One key a day for each user: clients compare their chunks under every key that they have received.
     key = repos.secret.mac(_KEY_PURPOSE, f"{identity.user_id or ''} {now // DAY}".encode())
-    return await in_thread(lookup_answer, listed, key, now // SECOND, (now + _VALIDITY) // SECOND)
+    xorbs = [(parse_hash(name), shown) for name, shown in listed.items()]
+    return await in_thread(lookup_answer, xorbs, key, now // SECOND, (now + _VALIDITY) // SECOND)
 
 
 async def _shown(repos: Repos, xorb: StoredXorb, ranges: Sequence[Range]) -> XorbTable:

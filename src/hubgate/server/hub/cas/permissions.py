@@ -35,6 +35,14 @@ class UsableXorb(Struct, frozen=True):
         return self.ranges is None or covers(self.ranges, start, end)
 
 
+class ReadableXorb(Struct, frozen=True):
+    """A xorb, which of its chunks are in files that a user may read, and the repo of one of these files."""
+
+    xorb: StoredXorb
+    ranges: Sequence[Range]
+    repo: Repo
+
+
 async def usable_xorbs(repos: Repos, sender: Sender, hashes: Collection[str]) -> dict[str, UsableXorb]:
     """By hash, those xorbs that a shard of this sender may name."""
     by_writers = sender.reads_repo
@@ -44,25 +52,29 @@ async def usable_xorbs(repos: Repos, sender: Sender, hashes: Collection[str]) ->
     found = {value: UsableXorb(xorb) for value, xorb in sent.items()}
     for value in set(hashes) - found.keys():
         readable = await find_readable(repos, sender.identity, value, sender.repo.id)
-        if readable is not None:
-            found[value] = readable[0]
+        if readable:
+            # The xorb may be stored several times, for different users.
+            best = max(readable, key=lambda each: sum(end - start for start, end in each.ranges))
+            found[value] = UsableXorb(best.xorb, best.ranges)
     return found
 
 
-async def find_readable(
-    repos: Repos, identity: Identity, value: str | bytes, first: str
-) -> tuple[UsableXorb, Repo] | None:
-    """A xorb with this hash, or with this chunk, in files that the caller may read, and the repo of one of them: `first`
-    if possible. The chunks are those of all these files.
+async def find_readable(repos: Repos, identity: Identity, value: str | bytes, first: str) -> list[ReadableXorb]:
+    """The stored xorbs with this hash, or with this chunk, and which of their chunks are in files that the caller may
+    read; the repo `first` is preferred. The chunk that was looked for may not be among these.
     """
     visible = visible_repos(identity)
     candidates = await repos.db.read_long(lambda tx: store.repos_with(tx, value, visible, first, MAX_REPOS_CHECKED))
-    found, home, ranges = None, None, list[Range]()
+    found: dict[str, ReadableXorb] = {}
     for xorb, repo in candidates:
-        if (found is None or xorb.id == found.id) and await may_read(repos, identity, repo):
-            found, home = found or xorb, home or repo
-            ranges = merged([*ranges, *await ranges_in(repos, repo, xorb)])
-    return (UsableXorb(found, ranges), home) if found is not None and home is not None else None
+        if await may_read(repos, identity, repo):
+            known = found.get(xorb.id)
+            ranges = await ranges_in(repos, repo, xorb)
+            if known is None:
+                found[xorb.id] = ReadableXorb(xorb, ranges, repo)
+            else:
+                found[xorb.id] = ReadableXorb(xorb, merged([*known.ranges, *ranges]), known.repo)
+    return list(found.values())
 
 
 async def ranges_in(repos: Repos, repo: Repo, xorb: StoredXorb) -> list[Range]:

@@ -39,7 +39,7 @@ def unpack(packed: bytes) -> list[Range]:
 
 
 def only_covered(table: XorbTable, ranges: Sequence[Range], filler: bytes) -> XorbTable:
-    """The table up to the last covered chunk. All others have the hash `filler`, which is that of no chunk, and one byte:
+    """The table up to the last covered chunk. The others have the hash `filler`, which is that of no chunk, and one byte:
     not even their sizes are shown.
     """
     rows = []
