@@ -39,8 +39,8 @@ def unpack(packed: bytes) -> list[Range]:
 
 
 def only_covered(table: XorbTable, ranges: Sequence[Range], filler: bytes) -> XorbTable:
-    """The table up to the last covered chunk. The others have the hash `filler`, which is that of no chunk, and one byte:
-    not even their sizes are shown.
+    """The table up to the last covered chunk. The others have the hash `filler`, which is that of no chunk, and one
+    byte: not even their sizes are shown.
     """
     rows = []
     for index in range(ranges[-1][1] if ranges else 0):

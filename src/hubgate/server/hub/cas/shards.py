@@ -167,6 +167,8 @@ async def _register(repos: Repos, sender: Sender, files: Sequence[VerifiedFile])
             await lock_account_by_id(tx, sender.user_id)
             await lock_repo(tx, repo_id)
             sizes = {item.file.oid: item.file.size for item in files}
+            links = await guest_store.links_among(tx, repo_id, sizes)
+            sizes = {oid: size for oid, size in sizes.items() if oid not in links.of_owner}
             await guest_store.drop_pending(tx, sender.user_id, repo_id, [charged_as(xorb) for xorb in xorbs])
             await charge_files(tx, repos, sender.user_id, repo_id, sizes, now)
         else:
