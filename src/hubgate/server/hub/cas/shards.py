@@ -34,6 +34,7 @@ from hubgate.server.hub.xet.hashes import hash_text
 from hubgate.server.hub.xet.invalid import InvalidXet
 from hubgate.server.hub.xet.shard import Shard, ShardFile, Term, parse_upload
 from hubgate.server.hub.xet.xorb_table import XorbTable
+from hubgate.server.objects.model import ObjectMissing
 from hubgate.server.storage.database import ConstraintViolated, Tx
 
 # Chunks that are checked before other threads get a turn.
@@ -72,9 +73,12 @@ async def register_shard(repos: Repos, sender: Sender, data: bytes, progress: Pr
     given = GivenXorbs({value: found.xorb for value, found in usable.items()})
     verified, tables = list[VerifiedFile](), TableCache(repos, given)
     async with repos.verifications.acquire(sender.user_id, sender.repo.id):
-        for file in files:
-            verified.append(await _verify(repos, sender, file, usable, tables))
-            progress.verified += 1
+        try:
+            for file in files:
+                verified.append(await _verify(repos, sender, file, usable, tables))
+                progress.verified += 1
+        except ObjectMissing as error:
+            raise InvalidXet(_XORB_DELETED) from error
     failpoint.hit("shard-verified")
     await _register(repos, sender, verified)
     failpoint.hit("shard-registered")
