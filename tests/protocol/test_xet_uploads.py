@@ -45,6 +45,8 @@ def test_file_is_read_in_every_way(hub: RunningHub) -> None:
         head = anyone.head("/ada/tiny/resolve/main/w.bin")
         assert head.headers["x-xet-hash"] == hash_text(file.hash)
         assert int(head.headers["content-length"]) == len(CONTENT)
+        listed = {entry["path"]: entry for entry in anyone.get("/api/models/ada/tiny/tree/main").json()}
+        assert listed["w.bin"]["xetHash"] == hash_text(file.hash)
         token = anyone.get(head.headers["link"].partition(">")[0].removeprefix("<"))
         assert (token.status_code, token.headers["x-xet-cas-url"]) == (200, f"{hub.url}/xet")
         reader = XetClient(anyone, "ada/tiny", headers={"authorization": f"Bearer {token.json()['accessToken']}"})

@@ -112,7 +112,7 @@ async def repos_with(
     """Repos that the caller may see with a file that has chunks of a xorb: the xorb with a hash, if `value` is text,
     or one with a chunk. The repo `first` comes first, then private ones, which are few, then those without a gate.
     """
-    values: dict[str, str | int | bytes] = {"value": value, "first": first, "limit": limit}
+    values: dict[str, str | int] = {"first": first, "limit": limit}
     condition = visible_repos_sql(visible, values)
     rows = await tx.all(
         f"""
@@ -121,7 +121,7 @@ async def repos_with(
         JOIN repos r ON r.id = found.repo_id {OWNERS} WHERE {condition}
         ORDER BY CASE WHEN r.id = :first THEN 0 ELSE 1 END, r.private DESC, r.gated, r.id LIMIT :limit
         """,
-        values,
+        {**values, "value": value},
     )
     return [(StoredXorb(*list(row)[:3]), Repo(*list(row)[3:])) for row in rows]
 
