@@ -93,7 +93,13 @@ class FolderObjects:
         finally:
             os.close(descriptor)
 
-    async def link(self, *_: object) -> str | None:
+    async def link(
+        self,
+        key: str,  # noqa: ARG002
+        seconds: int,  # noqa: ARG002
+        headers: Mapping[str, str],  # noqa: ARG002
+        span: tuple[int, int] | None = None,  # noqa: ARG002
+    ) -> str | None:
         return None
 
     async def local_file(self, key: str) -> Path | None:

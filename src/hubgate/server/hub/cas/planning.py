@@ -6,7 +6,7 @@ from hubgate.server.errors import BadRequest
 from hubgate.server.hub.cas.model import StoredXorb
 from hubgate.server.hub.cas.tables import TableCache, Xorbs
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.xet.plan import Plan, Selection, plan, select
+from hubgate.server.hub.xet.plan import Piece, Plan, Selection, plan, select
 from hubgate.server.hub.xet.shard import parse_terms
 
 # A client that asks for a whole file of so many parts has to ask for ranges of it.
@@ -36,7 +36,7 @@ async def plan_range(
     repos: Repos, xorbs: Xorbs, terms: bytes, start: int, end: int
 ) -> tuple[Plan, dict[bytes, StoredXorb]]:
     """The whole plan of a range, for a client that composes the range itself, and the xorbs in it by hash."""
-    pieces, skip, found = [], 0, dict[bytes, StoredXorb]()
+    pieces, skip, found = list[Piece](), 0, dict[bytes, StoredXorb]()
     async for xorb, part in plans(repos, xorbs, terms, start, end):
         skip = part.skip if not pieces else skip
         pieces += part.pieces

@@ -107,7 +107,8 @@ async def _verify(
     repos: Repos, sender: Sender, file: ShardFile, usable: Mapping[str, UsableXorb], tables: TableCache
 ) -> VerifiedFile:
     check, batch, chunks = FileCheck(file), list[_Checked](), 0
-    ranges, first = dict[str, list[Range]](), None
+    ranges = dict[str, list[Range]]()
+    first: tuple[bytes, str] | None = None
     for term, claimed in check.terms():
         if not usable[hash_text(term.xorb)].includes(term.start, term.end):
             raise _not_uploaded(hash_text(term.xorb))
