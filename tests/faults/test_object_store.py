@@ -1,8 +1,7 @@
-"""kill -9 during uploads of large files to an object store: acknowledged files are complete, and nothing else is wrong."""
+"""kill -9 during uploads of large files to an object store: acknowledged files are complete, and none is wrong."""
 
 import hashlib
 import random
-from collections.abc import Iterator
 
 import httpx
 import pytest
@@ -21,8 +20,8 @@ LARGE = 66 * 1024 * 1024
 
 
 @pytest.fixture
-def bucket(s3_server: S3Server, store: Store) -> Iterator[Place]:
-    yield bucket_place(s3_server, store.folder / "data")
+def bucket(s3_server: S3Server, store: Store) -> Place:
+    return bucket_place(s3_server, store.folder / "data")
 
 
 def upload(hub: HubProcess, token: str, content: bytes) -> bool:
