@@ -108,6 +108,17 @@ async def test_file_or_link_leads_to_the_content(place: Place) -> None:
             assert (await anyone.put(link, content=b"x")).status_code == 403
 
 
+async def test_store_at_the_address_of_the_hub_gets_no_links(bucket: Place) -> None:
+    """A proxy that serves both at one address must not serve files without the hub's headers (attack O60)."""
+    async with bucket.opened(hub_url=bucket.variables["AWS_ENDPOINT_URL"]) as objects:
+        assert await objects.link(key_of(CONTENT), 60, {}) is None
+    async with bucket.opened(hub_url="http://hub.example", public_endpoint="http://hub.example") as objects:
+        assert await objects.link(key_of(CONTENT), 60, {}) is None
+    async with bucket.opened(hub_url="http://hub.example", public_endpoint="http://s3.example") as objects:
+        link = await objects.link(key_of(CONTENT), 60, {}) or ""
+        assert link.startswith("http://s3.example/hub-tests/")
+
+
 async def test_unfinished_uploads_are_deleted(place: Place) -> None:
     async with place.opened() as objects:
         assert await objects.delete_unfinished(0) == 0
