@@ -69,7 +69,7 @@ async def _send_parts(
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(send(number)) for number in range(1, count + 1)]
-    except* HubError as failures:
+    except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from failures.exceptions[0].__cause__
     return [task.result() for task in tasks]
 
