@@ -82,6 +82,14 @@ def test_redirect_carries_what_clients_need(engine: engines.Engine, bucket: Plac
         assert ada.get(FILE, headers={"if-none-match": f'"{oid}"'}).status_code == 304
 
 
+def test_empty_file_is_sent_by_the_hub(hub_on_store: RunningHub) -> None:
+    with with_ada(hub_on_store) as ada:
+        commit_large(ada, b"")
+        got = ada.get(FILE, headers={"range": "bytes=0-0"})
+        assert (got.status_code, got.headers["content-range"], got.content) == (200, "bytes */0", b"")
+        assert (ada.get(FILE).status_code, ada.get(FILE).content) == (200, b"")
+
+
 def test_git_lfs_gets_links_of_the_store(hub_on_store: RunningHub, place: Place) -> None:
     with with_ada(hub_on_store) as ada:
         oid = commit_large(ada)

@@ -26,7 +26,8 @@ class ContentSender(Struct, frozen=True):
         """Send a stored file. A HEAD is answered here: clients want the headers, and a link is for GET only."""
         if path := await self.files.local_file(oid):
             return self.sender.file(request, path, size, headers)
-        if request.method == "GET" and not any(name in request.headers for name in _CONDITIONS):
+        # An empty file is sent by the hub: a store rejects a range of it, which an existing client asks for.
+        if request.method == "GET" and size > 0 and not any(name in request.headers for name in _CONDITIONS):
             link = await self.files.link(oid, DOWNLOAD_VALIDITY_SECONDS, headers)
             if link is not None:
                 return _redirect(link, size, headers)
