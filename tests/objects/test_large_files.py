@@ -209,6 +209,7 @@ def hub_on(far_end: FarEnd, engine: engines.Engine, tmp_path: Path, monkeypatch:
         (error(507, "InsufficientStorage"), "is full"),
         (error(403, "AccessDenied"), "rejects the hub's requests"),
     ],
+    ids=["silent", "busy", "full", "forbidden"],
 )
 def test_failure_of_the_store_is_named_and_nothing_is_stored(
     engine: engines.Engine,
