@@ -1,4 +1,4 @@
-"""A real S3 server for the tests of a worker process, and the stores that tests run on."""
+"""The stores that tests run on."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,16 +6,10 @@ from pathlib import Path
 import pytest
 from tests.bed import engines
 from tests.bed.running_hub import RunningHub, run_hub
-from tests.bed.s3_server import S3Server, run_s3_server
+from tests.bed.s3_server import S3Server
 from tests.objects.stores import Place, bucket_place
 
 from hubgate.server.hub.context import Limits
-
-
-@pytest.fixture(scope="session")
-def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    with run_s3_server(tmp_path_factory.mktemp("s3")) as server:
-        yield server
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
 from msgspec.structs import replace
@@ -40,7 +41,7 @@ class Place:
         return {"objects_url": self.url}
 
     @asynccontextmanager
-    async def opened(self, **settings: float) -> AsyncIterator[Objects]:
+    async def opened(self, **settings: Any) -> AsyncIterator[Objects]:
         given = StoreSettings(self.folder, single_bytes=PART, part_bytes=PART)
         objects = open_store(self.url, replace(given, **settings), self.variables)
         try:

@@ -95,7 +95,7 @@ async def test_file_or_link_leads_to_the_content(place: Place) -> None:
     async with place.opened() as objects, httpx.AsyncClient(trust_env=False) as anyone:
         key = await put(objects, CONTENT)
         path = await objects.local_file(key)
-        headers = {"content-type": "text/plain", "content-disposition": 'inline; filename="a b ü.txt"'}
+        headers = {"content-type": "text/plain", "content-disposition": 'inline; filename="a b.txt"'}
         link = await objects.link(key, 60, headers)
         assert (path is None, link is not None) == (place.is_remote, place.is_remote)
         if path is not None:
@@ -106,6 +106,17 @@ async def test_file_or_link_leads_to_the_content(place: Place) -> None:
             assert found.headers["content-type"].startswith("text/plain")
             assert (await anyone.get(link.replace(key, key_of(b"another")))).status_code in (403, 404)
             assert (await anyone.put(link, content=b"x")).status_code == 403
+
+
+async def test_store_at_the_address_of_the_hub_gets_no_links(bucket: Place) -> None:
+    """A proxy that serves both at one address must not serve files without the hub's headers (attack O60)."""
+    async with bucket.opened(hub_url=bucket.variables["AWS_ENDPOINT_URL"]) as objects:
+        assert await objects.link(key_of(CONTENT), 60, {}) is None
+    async with bucket.opened(hub_url="http://hub.example", public_endpoint="http://hub.example") as objects:
+        assert await objects.link(key_of(CONTENT), 60, {}) is None
+    async with bucket.opened(hub_url="http://hub.example", public_endpoint="http://s3.example") as objects:
+        link = await objects.link(key_of(CONTENT), 60, {}) or ""
+        assert link.startswith("http://s3.example/hub-tests/")
 
 
 async def test_unfinished_uploads_are_deleted(place: Place) -> None:

@@ -82,6 +82,14 @@ def test_redirect_carries_what_clients_need(engine: engines.Engine, bucket: Plac
         assert ada.get(FILE, headers={"if-none-match": f'"{oid}"'}).status_code == 304
 
 
+def test_empty_file_is_sent_by_the_hub(hub_on_store: RunningHub) -> None:
+    with with_ada(hub_on_store) as ada:
+        commit_large(ada, b"")
+        got = ada.get(FILE, headers={"range": "bytes=0-0"})
+        assert (got.status_code, got.headers["content-range"], got.content) == (200, "bytes */0", b"")
+        assert (ada.get(FILE).status_code, ada.get(FILE).content) == (200, b"")
+
+
 def test_git_lfs_gets_links_of_the_store(hub_on_store: RunningHub, place: Place) -> None:
     with with_ada(hub_on_store) as ada:
         oid = commit_large(ada)
@@ -123,6 +131,28 @@ def test_parts_of_a_client_are_joined_in_the_store(hub_on_store: RunningHub) -> 
         commit_large(ada, content)
         assert anyone.get(FILE).content == content
         assert not list((hub_on_store.settings.data_dir / "lfs/parts").glob("*"))
+
+
+@pytest.mark.limits(part_bytes=PART, multipart_threshold=PART)
+def test_two_hubs_share_a_store(engine: engines.Engine, place: Place, tmp_path: Path, limits: Limits) -> None:
+    """Two hubs on one database, one store and one data folder: any of them answers any request."""
+    content, url = random.Random(8).randbytes(PART + 17), engine.fresh_url()
+    settings = engines.settings_for(url, tmp_path, **place.flags)
+    with run_hub(settings, limits=limits) as one, run_hub(settings, limits=limits) as two, with_ada(one) as ada:
+        oid = sha256(content)
+        body = {"operation": "upload", "transfers": ["multipart"], "objects": [{"oid": oid, "size": len(content)}]}
+        (found,) = ada.post("/ada/tiny.git/info/lfs/objects/batch", json=body).json()["objects"]
+        action = found["actions"]["upload"]
+        etags = []
+        for number, hub in ((1, one), (2, two)):
+            href = action["header"][f"{number:05d}"].replace(one.url, hub.url)
+            sent = httpx.put(href, content=content[(number - 1) * PART : number * PART], trust_env=False)
+            etags.append({"partNumber": number, "etag": sent.headers["etag"]})
+        whole = action["href"].replace(one.url, two.url)
+        assert httpx.post(whole, json={"oid": oid, "parts": etags}, trust_env=False).status_code == 200
+        commit_large(ada, content)
+        for hub in (one, two):
+            assert httpx.get(hub.url + FILE, trust_env=False, follow_redirects=True).content == content
 
 
 def test_large_file_inside_a_commit_is_stored(hub_on_store: RunningHub) -> None:
@@ -179,6 +209,7 @@ def hub_on(far_end: FarEnd, engine: engines.Engine, tmp_path: Path, monkeypatch:
         (error(507, "InsufficientStorage"), "is full"),
         (error(403, "AccessDenied"), "rejects the hub's requests"),
     ],
+    ids=["silent", "busy", "full", "forbidden"],
 )
 def test_failure_of_the_store_is_named_and_nothing_is_stored(
     engine: engines.Engine,

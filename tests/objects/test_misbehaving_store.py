@@ -91,6 +91,10 @@ async def test_store_that_stays_busy_is_not_asked_forever(tmp_path: Path) -> Non
         (b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n<ListBu", StoreUnavailable),
         (b"\x00\x01\x02 not HTTP\r\n\r\n", StoreUnavailable),
     ],
+    ids=[
+        *("full", "over quota", "forbidden", "no bucket", "another region", "page", "text", "document type", "endless"),
+        *("half", "another protocol"),
+    ],
 )
 async def test_other_answers_are_errors(tmp_path: Path, answer: bytes, expected: type[HubError]) -> None:
     with run_far_end(lambda _: answer) as far_end:
@@ -128,6 +132,7 @@ async def test_download_that_never_continues_is_an_error(tmp_path: Path) -> None
         response(206, CONTENT[:20], content_range="bytes 10-19/100000"),
         response(416),
     ],
+    ids=["everything", "another range", "too much", "no range"],
 )
 async def test_other_bytes_than_requested_are_never_returned(tmp_path: Path, answer: bytes) -> None:
     with run_far_end(lambda _: answer) as far_end:

@@ -109,6 +109,7 @@ def test_hub_does_not_start_without_credentials(tmp_path: Path) -> None:
 
 
 def test_backup_says_what_it_leaves_to_the_store(engine: engines.Engine, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
     arguments = (
         "--database-url",
         engine.fresh_url(),

@@ -295,6 +295,7 @@ def store_settings(settings: Settings, limits: Limits) -> StoreSettings:
         former_url=settings.objects_former_url,
         with_links=settings.objects_links,
         public_endpoint=settings.objects_public_endpoint,
+        hub_url=settings.base_url,
         silence_seconds=limits.store_silence_seconds,
         retry_seconds=limits.store_retry_seconds,
         single_bytes=limits.store_single_bytes,

@@ -38,8 +38,8 @@ async def examine(objects: S3Objects) -> AsyncIterator[StoreFinding]:
             yield await _conditions(objects, key, content)
             yield await _clock(objects, key)
             yield await _link(objects, key, content)
-        finally:
             step = "delete an object"
+        finally:
             await objects.delete(key)
         if await objects.size(key) is not None:
             yield StoreFinding("warn", f"{objects.name} still shows a deleted object.")

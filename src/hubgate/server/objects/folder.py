@@ -5,7 +5,7 @@ so an upgrade moves nothing.
 import errno
 import os
 import secrets
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import ParamSpec, TypeVar

@@ -22,6 +22,9 @@ class StoreSettings(Struct, frozen=True):
     former_url: str = ""
     with_links: bool = True
     public_endpoint: str = ""
+    # The origin of the hub. Files are never served from it without the hub's headers, which prevent that they act as
+    # pages of the hub: if a store has the same origin, its files are downloaded through the hub.
+    hub_url: str = ""
     # For tests.
     silence_seconds: float = 20.0
     retry_seconds: float = 15.0
@@ -62,7 +65,9 @@ def open_store(
     pace = Pace(settings.silence_seconds, settings.retry_seconds, first_pause=settings.first_pause)
     transport = Transport(place, signer, clock, pace, _tls(place.endpoint, environment.get("AWS_CA_BUNDLE", "")))
     sizes = PartSizes(settings.single_bytes, settings.part_bytes)
-    return S3Objects(transport, sizes, settings.public_endpoint, with_links=settings.with_links)
+    public = place.address(None, settings.public_endpoint)
+    with_links = settings.with_links and f"{public.scheme}://{public.host}" != settings.hub_url
+    return S3Objects(transport, sizes, settings.public_endpoint, with_links=with_links)
 
 
 async def examine_store(objects: Objects) -> AsyncIterator[StoreFinding]:

@@ -24,7 +24,7 @@ async def unmark(tx: Tx, key: str) -> bool:
 _MARK = RowStatement(
     """
     INSERT INTO object_deletions (key, kind, marked_at, is_deleting)
-    SELECT :key, :kind, CAST(:now AS bigint), 0 /*pg FROM batch */ WHERE 1 = 1
+    SELECT :key, CAST(:kind AS text), CAST(:now AS bigint), 0 /*pg FROM batch */ WHERE 1 = 1
     ON CONFLICT (key) DO NOTHING
     """,
     _KEY,

@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+from hubgate.server import failpoint
 from hubgate.server.clock import DAY, Clock
 from hubgate.server.errors import HubError
 from hubgate.server.objects import store
@@ -83,8 +84,10 @@ class UnusedContentSweep:
             await self._delete(keys)
 
     async def _delete(self, keys: Sequence[str]) -> None:
+        failpoint.hit("object-deletion-begun")
         for key in keys:
             await self.objects.delete(key)
+        failpoint.hit("object-deleted")
         await self.db.write_long(lambda tx: store.remove(tx, keys))
 
     async def _used(self, tx: Tx, keys: Sequence[str]) -> set[str]:

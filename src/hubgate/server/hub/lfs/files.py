@@ -12,6 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from hubgate.server import failpoint
 from hubgate.server.errors import Unprocessable
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.lfs import store
@@ -54,7 +55,9 @@ class LargeFiles(Struct, frozen=True):
         try:
             # Even if the file exists: a file that no repo links to may be about to be deleted.
             await reserve(self.db, key_of(oid))
+            failpoint.hit("large-file-received")
             await self.objects.put(key_of(oid), temporary, oid)
+            failpoint.hit("large-file-stored")
         finally:
             await in_thread(temporary.unlink, missing_ok=True)
 

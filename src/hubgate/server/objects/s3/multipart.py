@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from hubgate.server import failpoint
 from hubgate.server.errors import HubError
 from hubgate.server.objects.model import StoreProblem, StoreUnavailable
 from hubgate.server.objects.s3 import answers
@@ -42,6 +43,7 @@ async def upload_in_parts(
     upload_id = answers.upload_id_of(started.body)
     try:
         etags = await _send_parts(transport, key, upload_id, path, size, part_bytes)
+        failpoint.hit("object-before-join")
         return await _join(transport, key, upload_id, etags, headers)
     except BaseException:
         # Also if the client has disconnected: parts that nobody joins would be stored until the next sweep.
@@ -60,13 +62,14 @@ async def _send_parts(
             body = await part_body(path, start, min(start + part_bytes, size))
             query = {"partNumber": str(number), "uploadId": upload_id}
             answer = await transport.call("PUT", key, {200}, query=query, body=body)
+            failpoint.hit("object-part-sent")
             return answer.headers.get("etag", "")
 
     count = -(-size // part_bytes)
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(send(number)) for number in range(1, count + 1)]
-    except* HubError as failures:
+    except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from failures.exceptions[0].__cause__
     return [task.result() for task in tasks]
 

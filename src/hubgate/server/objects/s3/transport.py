@@ -34,7 +34,7 @@ _REFUSED = "The storage of large files rejects the hub's requests. The operator 
 class Pace(Struct, frozen=True):
     # A store that accepts or sends nothing for this long is given up.
     silence_seconds: float = 20.0
-    # A request is repeated for about this long.
+    # A request is repeated for about this long after it first failed.
     retry_seconds: float = 15.0
     attempts: int = 5
     first_pause: float = 0.2
@@ -63,10 +63,12 @@ class Attempts:
 
     def __init__(self, pace: Pace) -> None:
         self._pace = pace
-        self._until = monotonic() + pace.retry_seconds
+        self._until = 0.0
         self._failed = 0
 
     async def again(self) -> bool:
+        # From the first failure on: a part of a large file may take minutes before it fails.
+        self._until = self._until or monotonic() + self._pace.retry_seconds
         self._failed += 1
         # Random, so that requests that failed together are not repeated together.
         pause = self._pace.first_pause * 3 ** (self._failed - 1) * random.uniform(0.5, 1.0)  # noqa: S311
