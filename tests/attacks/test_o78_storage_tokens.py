@@ -72,6 +72,10 @@ def test_o78_read_token_does_not_write(hub: RunningHub) -> None:
             ("/v2/shards", shard_of([whole_file(CONTENT, xorb)])),
         ):
             assert reader.post(path, body).status_code == 403, path
+        writer = XetClient(ada, "ada/tiny").sign_in()
+        writer.upload(CONTENT)
+        first = xorb.table.hash_of(0)
+        assert [client.look_up(first).status_code for client in (writer, reader)] == [200, 404]
 
 
 @pytest.mark.one_engine

@@ -144,7 +144,7 @@ def test_wrong_uploads_leave_nothing_behind(hub: RunningHub) -> None:
 
 
 @pytest.mark.one_engine
-@pytest.mark.limits(shard_files=2, shard_chunks=20, shard_bytes=1_000_000)
+@pytest.mark.limits(shard_files=2, shard_xorbs=3, shard_chunks=20, shard_bytes=1_000_000)
 def test_work_of_a_shard_is_limited(hub: RunningHub) -> None:
     """A xorb can be named any number of times, and all of it is hashed each time."""
     chunk = xorb_of_chunks([b"a" * 50_000, b"b" * 50_000])
@@ -157,6 +157,11 @@ def test_work_of_a_shard_is_limited(hub: RunningHub) -> None:
             repeated = file_of(content * times, *[(chunk, 0, 2)] * times)
             assert client.send_shard([repeated]).status_code == expected, times
         assert client.send_shard([whole_file(content, chunk)] * 3).status_code == 400
+        many = [xorb_of_chunks([bytes([number])]) for number in range(4)]
+        assert [client.send_xorb(xorb).status_code for xorb in many] == [200] * 4
+        assert client.send_shard([whole_file(content, chunk)], many[:2]).status_code == 200
+        refused = client.send_shard([whole_file(content, chunk)], many)
+        assert (refused.status_code, "too many xorbs" in refused.text) == (400, True)
 
 
 def test_empty_file_and_tiny_file_are_accepted(hub: RunningHub) -> None:

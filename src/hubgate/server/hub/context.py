@@ -62,8 +62,9 @@ class Limits(Struct, frozen=True):
     tunnel_waiting: int = 32
     tunnel_silence_seconds: float = 60.0
     tunnel_stall_seconds: float = 15.0
-    # Files, chunks and bytes that one shard may register: all of them are read and hashed.
+    # Files, xorbs, chunks and bytes that one shard may name: all of them are looked up, read and hashed.
     shard_files: int = 100_000
+    shard_xorbs: int = 50_000
     shard_chunks: int = 20_000_000
     shard_bytes: int = 1 << 40
     # Branches and tags of a repo: every clone receives the whole list.

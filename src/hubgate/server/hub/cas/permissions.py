@@ -44,18 +44,21 @@ class ReadableXorb(Struct, frozen=True):
 
 
 async def usable_xorbs(repos: Repos, sender: Sender, hashes: Collection[str]) -> dict[str, UsableXorb]:
-    """By hash, those xorbs that a shard of this sender may name."""
+    """By hash, those xorbs that a shard of this sender may name. The search ends with the first that the sender may not
+    name, in the order of their hashes: a shard can name a million.
+    """
     by_writers = sender.reads_repo
     sent = await repos.db.read_long(
         lambda tx: store.sent_among(tx, sender.repo.id, sender.user_id, hashes, by_writers=by_writers)
     )
     found = {value: UsableXorb(xorb) for value, xorb in sent.items()}
-    for value in set(hashes) - found.keys():
+    for value in sorted(set(hashes) - found.keys()):
         readable = await find_readable(repos, sender.identity, value, sender.repo.id)
-        if readable:
-            # The xorb may be stored several times, for different users.
-            best = max(readable, key=lambda each: sum(end - start for start, end in each.ranges))
-            found[value] = UsableXorb(best.xorb, best.ranges)
+        if not readable:
+            break
+        # The xorb may be stored several times, for different users.
+        best = max(readable, key=lambda each: sum(end - start for start, end in each.ranges))
+        found[value] = UsableXorb(best.xorb, best.ranges)
     return found
 
 

@@ -100,6 +100,8 @@ def _named(repos: Repos, shard: Shard) -> tuple[list[ShardFile], set[str]]:
         if size > repos.limits.shard_bytes:
             raise InvalidXet(f"The files of the shard have more than {repos.limits.shard_bytes:,} bytes.")
     xorbs.update(xorb.hash for xorb in shard.xorbs())
+    if len(xorbs) > repos.limits.shard_xorbs:
+        raise InvalidXet("The shard names too many xorbs. Send several shards.")
     return files, {hash_text(xorb) for xorb in xorbs}
 
 

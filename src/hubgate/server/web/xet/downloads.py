@@ -10,6 +10,7 @@ from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
+from hubgate.server.edge.guard import storage_token_of
 from hubgate.server.edge.routes import Handler, Route, public
 from hubgate.server.errors import Forbidden, NotFound
 from hubgate.server.http.render import JsonResponse
@@ -58,7 +59,10 @@ def routes(repos: Repos) -> list[Route]:
         return found if isinstance(found, Response) else JsonResponse(answer_v2(*found, max_ranges=1))
 
     async def find_chunk(request: HubRequest, repo: Repo) -> Response:
-        answer = await look_up(repos, caller_of(request).identity, repo, parse_hash(request.param("hash")))
+        chunk = parse_hash(request.param("hash"))
+        # Only uploads need it, and it is the most expensive request here.
+        may_ask = storage_token_of(request).may_write
+        answer = await look_up(repos, caller_of(request).identity, repo, chunk) if may_ask else None
         if answer is None:
             raise NotFound("No file that you may read has this chunk.")
         return Response(answer, media_type=BYTES)
