@@ -188,3 +188,24 @@ def test_batch_sends_clients_that_offer_it_to_the_storage_api(hub: RunningHub) -
         href = answer["objects"][1]["actions"]["upload"]["href"]
         assert ada.get(href).json()["casUrl"] == f"{hub.url}/xet"
         assert anyone.get(href).status_code == 401
+
+
+@pytest.mark.one_engine
+@pytest.mark.parametrize(
+    ("xorbs", "shards", "reconstructions"),
+    [
+        ("/xorbs/default", "/shards", "/reconstructions"),
+        ("/xorb/default", f"/shard/default/{'0' * 64}", "/reconstruction"),
+    ],
+)
+def test_paths_of_older_clients_work(hub: RunningHub, xorbs: str, shards: str, reconstructions: str) -> None:
+    """hf_xet before 1.2.1 and before 1.1.10."""
+    xorb = xorb_of(CONTENT)
+    file = whole_file(CONTENT, xorb)
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        client = XetClient(ada, "ada/tiny").sign_in()
+        assert client.post(f"{xorbs}/{xorb.hash}", xorb.body).json() == {"was_inserted": True}
+        assert client.post(shards, shard_of([file], [xorb])).json() == {"result": 1}
+        found = client.get(f"{reconstructions}/{hash_text(file.hash)}").json()
+        assert found == {**client.get(f"/v1/reconstructions/{hash_text(file.hash)}").json()}

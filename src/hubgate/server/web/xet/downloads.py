@@ -32,7 +32,7 @@ from hubgate.server.hub.xet.plan import Plan
 from hubgate.server.hub.xet.reconstruction import Link, ReconstructionV1, ReconstructionV2, answer_v1, answer_v2
 from hubgate.server.web.files.responses import OutOfRange, Span, requested_span
 from hubgate.server.web.xet.targets import read_endpoint
-from hubgate.server.web.xet.tokens import STORAGE_PATH
+from hubgate.server.web.xet.tokens import STORAGE_PATH, with_older
 
 BYTES = "application/octet-stream"
 NOT_FOUND = "This repo does not have such a file."
@@ -90,20 +90,22 @@ def routes(repos: Repos) -> list[Route]:
             "GET", STORAGE_PATH + path, read_endpoint(repos, handler), Surface.STORAGE, summary, answers=answers
         )
 
+    parts = "The parts of the file, and addresses of their bytes."
     return [
-        route(
-            "/v1/reconstructions/{hash}",
-            reconstruct_v1,
-            "How a file is composed of chunks",
-            ("The parts of the file, and addresses of their bytes.", ReconstructionV1),
+        *(
+            route(path, reconstruct_v1, "How a file is composed of chunks", (parts, ReconstructionV1))
+            for path in with_older("/v1/reconstructions/{hash}", "/reconstruction/{hash}")
         ),
         route(
             "/v2/reconstructions/{hash}",
             reconstruct_v2,
             "How a file is composed of chunks, version 2",
-            ("The parts of the file, and addresses of their bytes.", ReconstructionV2),
+            (parts, ReconstructionV2),
         ),
-        route("/v1/chunks/{prefix}/{hash}", find_chunk, "Find a stored chunk", ("A shard with the chunk.", None)),
+        *(
+            route(path, find_chunk, "Find a stored chunk", ("A shard with the chunk.", None))
+            for path in with_older("/v1/chunks/{prefix}/{hash}", "/chunk/{prefix}/{hash}")
+        ),
         Route(
             "GET",
             STORAGE_PATH + "/ranges/{repo_id}/{xorb_id}",

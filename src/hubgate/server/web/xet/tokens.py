@@ -22,6 +22,11 @@ STORAGE_PATH = "/xet"
 NO_REVISION = "None"
 
 
+def with_older(path: str, oldest: str) -> tuple[str, str, str]:
+    """A path of version 1, and what hf_xet called it up to 1.2.0, without a version, and up to 1.1.9."""
+    return path, path.removeprefix("/v1"), oldest
+
+
 class StorageAccess(msgspec.Struct, rename="camel"):
     """A token, the address of the storage API, and when the token expires, in seconds since 1970."""
 

@@ -29,7 +29,7 @@ from hubgate.server.jobs.slots import Slots
 from hubgate.server.objects.model import StoreFull
 from hubgate.server.web.api.repos.destinations import Destination
 from hubgate.server.web.xet.targets import sender_now, write_endpoint
-from hubgate.server.web.xet.tokens import STORAGE_PATH
+from hubgate.server.web.xet.tokens import STORAGE_PATH, with_older
 
 # A shard is in memory while it is received and verified; larger ones take turns.
 SMALL_SHARD = 4 * MIB
@@ -89,19 +89,25 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
         return b"".join([part async for part in _body(request)])
 
     return [
-        _route(
-            "/v1/xorbs/{prefix}/{hash}",
-            write_endpoint(repos, upload_xorb),
-            "Upload a xorb, a container of chunks",
-            ("The xorb is stored. was_inserted: it is new to you.", XorbAdded),
-            MAX_UPLOAD_SIZE,
+        *(
+            _route(
+                path,
+                write_endpoint(repos, upload_xorb),
+                "Upload a xorb, a container of chunks",
+                ("The xorb is stored. was_inserted: it is new to you.", XorbAdded),
+                MAX_UPLOAD_SIZE,
+            )
+            for path in with_older("/v1/xorbs/{prefix}/{hash}", "/xorb/{prefix}/{hash}")
         ),
-        _route(
-            "/v1/shards",
-            write_endpoint(repos, upload_shard),
-            "Register files whose chunks were uploaded",
-            ("The files are registered.", ShardAdded),
-            MAX_SHARD_SIZE,
+        *(
+            _route(
+                path,
+                write_endpoint(repos, upload_shard),
+                "Register files whose chunks were uploaded",
+                ("The files are registered.", ShardAdded),
+                MAX_SHARD_SIZE,
+            )
+            for path in with_older("/v1/shards", "/shard/{prefix}/{hash}")
         ),
         _route(
             "/v2/shards",
