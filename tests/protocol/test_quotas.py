@@ -112,6 +112,24 @@ def test_references_to_others_xorbs_count(hub: RunningHub) -> None:
         assert usage(hub, "user", bob_user.id).used == len(xorb.body)
 
 
+def test_repo_cannot_be_moved_to_an_owner_without_room(hub: RunningHub) -> None:
+    ada_user = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada_user)
+    set_quota(hub, "org", acme.id, 50_000)
+    with api(hub, create_token(hub, ada_user)) as ada:
+        for name in ("large", "small"):
+            create_repo(ada, name)
+        XetClient(ada, "ada/large").sign_in().upload(noise(1))
+        for name, expected in (("large", 403), ("small", 200)):
+            answer = ada.post("/api/repos/move", json={"fromRepo": f"ada/{name}", "toRepo": f"acme/{name}"})
+            assert answer.status_code == expected, answer.text
+        assert ada.get("/api/models/ada/large").status_code == 200
+        set_quota(hub, "org", acme.id, 150_000)
+        answer = ada.post("/api/repos/move", json={"fromRepo": "ada/large", "toRepo": "acme/large"})
+        assert answer.status_code == 200, answer.text
+        assert usage(hub, "user", ada_user.id).used == 0
+
+
 @pytest.mark.one_engine
 def test_pages_show_the_quota(hub: RunningHub) -> None:
     ada_user = create_user(hub, "ada")

@@ -77,6 +77,18 @@ async def check_references(tx: Tx, repos: Repos, repo_id: str, xorbs: Collection
         Usage(await store.used(tx, owner.id), limit).check(owner.name, added)
 
 
+async def used_if_limited(tx: Tx, repos: Repos, owner: RepoOwner) -> int | None:
+    """The bytes that a locked owner uses; None if the owner has no limit."""
+    return await store.used(tx, owner.id) if await limit_of(tx, repos, owner.kind, owner.id) else None
+
+
+async def check_added(tx: Tx, repos: Repos, owner: RepoOwner, used_before: int | None) -> None:
+    """Reject a move that made a locked owner exceed the quota."""
+    if used_before is not None:
+        limit, used = await limit_of(tx, repos, owner.kind, owner.id), await store.used(tx, owner.id)
+        Usage(used_before, limit).check(owner.name, used - used_before)
+
+
 async def _lock_limited_owner(tx: Tx, repos: Repos, repo_id: str) -> tuple[RepoOwner, int] | None:
     """Lock the owner of a repo and return it with its quota; None if it has none."""
     repo = await repo_store.by_id(tx, repo_id)
