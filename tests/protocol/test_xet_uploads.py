@@ -7,7 +7,7 @@ import random
 import httpx
 import pytest
 from tests.bed.people import api, create_token, create_user
-from tests.bed.repos import create_repo
+from tests.bed.repos import create_repo, send_large, send_lines
 from tests.bed.running_hub import RunningHub
 from tests.bed.xet import XetClient, file_of, shard_of, whole_file, xorb_of, xorb_of_chunks
 
@@ -59,8 +59,6 @@ def test_file_is_read_in_every_way(hub: RunningHub) -> None:
 
 
 def test_files_that_came_by_lfs_have_no_xet_hash(hub: RunningHub) -> None:
-    from tests.bed.repos import send_large, send_lines
-
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         create_repo(ada, "tiny")
         oid = send_large(ada, "ada/tiny", CONTENT)

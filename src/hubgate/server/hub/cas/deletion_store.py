@@ -58,11 +58,16 @@ async def delete(tx: Tx, xorb_id: str, before: int) -> bool:
 
 
 async def forget_old_uploads(tx: Tx, before: int) -> None:
-    """Delete the records of uploads that files refer to: from now on the files decide who may use the xorb."""
+    """Delete the records of uploads to which files refer, unless their repo still receives others: from now on the files
+    decide who may use the xorb.
+    """
     await tx.exec(
         """
         DELETE FROM xorb_uploads WHERE uploaded_at < :before
         AND EXISTS (SELECT 1 FROM xet_file_xorbs p WHERE p.xorb = xorb_uploads.xorb)
+        AND NOT EXISTS (
+            SELECT 1 FROM xorb_uploads o WHERE o.repo_id = xorb_uploads.repo_id AND o.uploaded_at >= :before
+        )
         """,
         {"before": before},
     )
