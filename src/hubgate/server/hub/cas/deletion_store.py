@@ -58,7 +58,7 @@ async def delete(tx: Tx, xorb_id: str, before: int) -> bool:
 
 
 async def forget_old_uploads(tx: Tx, before: int) -> None:
-    """Delete the records of uploads to which files refer, unless their repo still receives others: from now on the files
+    """Delete records of uploads to which files refer, unless their repo still receives others: from now on the files
     decide who may use the xorb.
     """
     await tx.exec(
