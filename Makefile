@@ -17,7 +17,7 @@ help:
 	@echo "make test     set up and run every test (small fault counts)"
 	@echo "make test-all run tests of pages and parameters on PostgreSQL too, and more random examples"
 	@echo "make times    print where the last make test spent its time"
-	@echo "make faults   run the fault tests with full counts (about 20 minutes on two cores)"
+	@echo "make faults   run the fault tests with full counts (about 40 minutes on two cores)"
 	@echo "make lint     run ruff, mypy, and a check for idioms to avoid"
 	@echo "make format   format the code with ruff"
 	@echo "make shots    take screenshots of every page, both themes, phone and desktop"

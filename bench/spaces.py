@@ -2,6 +2,9 @@
 
 import contextlib
 import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +23,8 @@ from bench.workspace import Workspace
 TURN = 4.0
 SETTLE_SECONDS = 2.0
 ALONE = "no Space runs"
+# What any program costs that takes turns with the hub on the same core, even if it always yields.
+CONTROL = "a busy program of the lowest priority, no Space"
 CARD = b"---\nsdk: python\n---\n"
 
 _LISTEN = """
@@ -72,6 +77,17 @@ _WORST = {
 }
 
 
+@contextlib.contextmanager
+def _busy_program() -> Iterator[None]:
+    lowest = os.sched_param(0)
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as program:
+        try:
+            os.sched_setscheduler(program.pid, os.SCHED_IDLE, lowest)
+            yield
+        finally:
+            program.kill()
+
+
 @dataclass
 class _Hub:
     client: httpx.Client
@@ -90,6 +106,10 @@ class _Hub:
                 # Until its processes have ended.
                 time.sleep(SETTLE_SECONDS)
 
+    def control(self, load: str, seconds: float) -> float:
+        with _busy_program():
+            return self.turn(load, seconds, None)
+
     def _post(self, space: str, action: str, stages: set[str]) -> None:
         path = f"/api/spaces/ada/{space}"
         self.client.post(f"{path}/{action}").raise_for_status()
@@ -104,7 +124,10 @@ def measure(workspace: Workspace) -> Iterator[Table]:
     with _hub(workspace) as hub:
         seconds = workspace.budget.seconds(TURN)
         for load in hub.loads:
-            turns: dict[str, Callable[[], float]] = {ALONE: partial(hub.turn, load, seconds, None)}
+            turns: dict[str, Callable[[], float]] = {
+                ALONE: partial(hub.turn, load, seconds, None),
+                CONTROL: partial(hub.control, load, seconds),
+            }
             turns |= {f"one {name}": partial(hub.turn, load, seconds, _slug(name)) for name in _WORST}
             # In microseconds: tables have no decimals.
             samples = run_interleaved(turns, workspace.budget.rounds)

@@ -20,6 +20,7 @@ def test_doctor_passes_on_a_fresh_hub(operator: Operator) -> None:
         "configuration",
         "permissions",
         "public address",
+        "spaces",
         "mail",
         "git",
         "database",

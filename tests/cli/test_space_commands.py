@@ -53,7 +53,7 @@ def test_spaces_are_listed_restarted_and_paused(hub: RunningHub, shell: Shell, s
 
 def test_secret_is_read_from_standard_input(hub: RunningHub, shell: Shell, space: str) -> None:
     done = shell.run("spaces", "secrets", "listener", "set", "PRIVATE_KEY", stdin=b"line one\nline two\n")
-    assert (done.returncode, done.stdout) == (0, "✓ Set PRIVATE_KEY. The app is started again with it.\n")
+    assert (done.returncode, done.stdout) == (0, "✓ Set PRIVATE_KEY. An app that runs is started again with it.\n")
 
     async def opened(running: Hub) -> dict[str, str]:
         return await space_environment.opened(running.spaces, space)
@@ -67,16 +67,16 @@ def test_secret_is_read_from_standard_input(hub: RunningHub, shell: Shell, space
 
 def test_logs_are_printed_and_followed(hub: RunningHub, shell: Shell, space: str) -> None:
     append_log(hub, space, RUN, [f"line {n}" for n in range(450)] + ["\x1b[31mred"])
-    append_log(hub, space, BUILD, ["Collecting gradio"])
+    append_log(hub, space, BUILD, ['  File "app.py",  line 1'])
     printed = shell.says("spaces", "logs", "listener").splitlines()
     assert (len(printed), printed[0], "\x1b" in printed[450], "red" in printed[450]) == (451, "line 0", False, True)
-    assert shell.says("spaces", "logs", "listener", "--build") == "Collecting gradio\n"
+    assert shell.says("spaces", "logs", "listener", "--build") == '  File "app.py",  line 1\n'
     command = [*HUBGATE, "spaces", "logs", "listener", "--build", "--follow"]
     with subprocess.Popen(
         command, cwd=shell.folder, env={**environment(), **shell.variables}, stdout=subprocess.PIPE, text=True
     ) as following:
         assert following.stdout is not None
-        assert following.stdout.readline() == "Collecting gradio\n"
+        assert following.stdout.readline() == '  File "app.py",  line 1\n'
         append_log(hub, space, BUILD, ["Installed"])
         assert following.stdout.readline() == "Installed\n"
         following.terminate()

@@ -53,6 +53,20 @@ ENTITLED = {
 }
 
 
+def stop_threads(process: WarmProcess) -> None:
+    """Send SIGSTOP, and return when it has stopped every thread: one that runs may still begin to write."""
+    process.send_signal(signal.SIGSTOP)
+    until(lambda: process.poll() is not None or thread_states(process.pid) <= {"T"}, every=0.001)
+
+
+def thread_states(pid: int) -> set[str]:
+    states = set()
+    for file in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError):
+            states.add(file.read_text().rpartition(")")[2].split()[0])
+    return states
+
+
 @dataclass
 class Scenario:
     store: Store
@@ -124,11 +138,11 @@ class Scenario:
     def freeze(self, process: WarmProcess) -> None:
         """Freeze a process at a moment at which it does not write: it would block all writers of an SQLite file."""
         self.frozen[process.pid] = time.monotonic()
-        process.send_signal(signal.SIGSTOP)
+        stop_threads(process)
         while self.store.url.startswith("sqlite") and not self._is_writable():
             process.send_signal(signal.SIGCONT)
             time.sleep(0.01)
-            process.send_signal(signal.SIGSTOP)
+            stop_threads(process)
 
     def _is_writable(self) -> bool:
         """Whether a writer gets its turn within half a second."""

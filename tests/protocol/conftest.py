@@ -7,6 +7,7 @@ from tests.bed.engines import Engine, SqliteEngine, settings_for
 from tests.bed.organizations import two_hubs
 from tests.bed.people import api, browser_of, create_token, create_user
 from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.spaces import run_spaces_hub
 from tests.bed.webhooks import Receiver, run_receiver
 
 from hubgate.server.accounts.model import User
@@ -29,6 +30,19 @@ def hubs(engine: Engine, tmp_path: Path) -> Iterator[tuple[RunningHub, RunningHu
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     with run_receiver() as started:
+        yield started
+
+
+@pytest.fixture
+def spaces_hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    """A hub that runs Spaces."""
+    with run_spaces_hub(engine, tmp_path) as started:
+        yield started
+
+
+@pytest.fixture
+def plain_hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path / "without")) as started:
         yield started
 
 

@@ -1,16 +1,12 @@
 """`/hosted/{owner}/{name}/`: requests and deliveries to the apps of Spaces."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import httpx
 import pytest
 from msgspec.structs import replace
-from tests.bed.engines import Engine
 from tests.bed.people import api, create_token, create_user
 from tests.bed.repos import create_repo
 from tests.bed.running_hub import RunningHub
-from tests.bed.spaces import NAME, create_space, find_space, run_spaces_hub, serve_space, set_stage
+from tests.bed.spaces import NAME, create_space, find_space, serve_space, set_stage
 from tests.bed.webhooks import create_webhook, deliver_due, logs, settle
 
 from hubgate.server.accounts.model import User
@@ -22,20 +18,8 @@ URL = f"/hosted/{NAME}/webhooks/train"
 
 
 @pytest.fixture
-def spaces_hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    with run_spaces_hub(engine, tmp_path) as hub:
-        yield hub
-
-
-@pytest.fixture
-def user(spaces_hub: RunningHub) -> User:
-    return create_user(spaces_hub, "ada")
-
-
-@pytest.fixture
-def ada(spaces_hub: RunningHub, user: User) -> Iterator[httpx.Client]:
-    with api(spaces_hub, create_token(spaces_hub, user)) as client:
-        yield client
+def hub(spaces_hub: RunningHub) -> RunningHub:
+    return spaces_hub
 
 
 def deliver_within(hub: RunningHub, seconds: float, starts: int = 60) -> int:
@@ -150,8 +134,8 @@ def test_space_that_does_not_run_rejects_requests(spaces_hub: RunningHub, ada: h
 
 
 @pytest.mark.one_engine
-def test_no_space_is_hosted_where_none_run(hub: RunningHub) -> None:
-    with api(hub, create_token(hub, create_user(hub, "ada"))) as client:
+def test_no_space_is_hosted_where_none_run(plain_hub: RunningHub) -> None:
+    with api(plain_hub, create_token(plain_hub, create_user(plain_hub, "ada"))) as client:
         create_space(client)
         assert client.post(URL).status_code == 404
         assert client.get(f"/hosted/{NAME}/").status_code == 404

@@ -1,15 +1,13 @@
 """Pages about the apps of Spaces, for their owners and for the operator."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
-from tests.bed.engines import Engine
 from tests.bed.people import api, browser_of, create_token, create_user, submit
 from tests.bed.repos import create_commit
 from tests.bed.running_hub import RunningHub
-from tests.bed.spaces import NAME, append_log, create_space, find_space, lease_space, run_spaces_hub, set_stage
+from tests.bed.spaces import NAME, append_log, create_space, find_space, lease_space, set_stage
 
 from hubgate.server.accounts.model import User
 from hubgate.server.spaces.logs_store import BUILD, RUN
@@ -21,14 +19,8 @@ PAGE = f"/spaces/{NAME}/app"
 
 
 @pytest.fixture
-def spaces_hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    with run_spaces_hub(engine, tmp_path) as hub:
-        yield hub
-
-
-@pytest.fixture
-def user(spaces_hub: RunningHub) -> User:
-    return create_user(spaces_hub, "ada")
+def hub(spaces_hub: RunningHub) -> RunningHub:
+    return spaces_hub
 
 
 @pytest.fixture
@@ -93,15 +85,24 @@ def test_logs_are_plain_text_for_users_who_may_write(spaces_hub: RunningHub, ada
         assert "script&gt;" not in visitor.get(f"{PAGE}/live?log=run").text
 
 
-def test_page_says_why_nothing_runs(spaces_hub: RunningHub, user: User, hub: RunningHub) -> None:
+def test_page_says_why_nothing_runs(spaces_hub: RunningHub, user: User, plain_hub: RunningHub) -> None:
     with api(spaces_hub, create_token(spaces_hub, user)) as client, browser_of(spaces_hub) as visitor:
         create_space(client, "ada/image", sdk="docker")
         assert "This Space is stored, not run." in visitor.get("/spaces/ada/image/app").text
-    owner = create_user(hub, "ada")
-    with api(hub, create_token(hub, owner)) as client, browser_of(hub, owner) as browser:
+    owner = create_user(plain_hub, "ada")
+    with (
+        api(plain_hub, create_token(plain_hub, owner)) as client,
+        browser_of(plain_hub, owner) as browser,
+    ):
         create_space(client)
         page = browser.get(PAGE).text
         assert ("This hub does not run Spaces" in page, "Set secret" in page) == (True, True)
+
+
+def test_docs_say_that_the_hub_can_run_a_receiver(spaces_hub: RunningHub, plain_hub: RunningHub) -> None:
+    for each, is_said in ((spaces_hub, True), (plain_hub, False)):
+        with browser_of(each) as visitor:
+            assert ("/hosted/you/your-space/" in visitor.get("/docs/webhooks").text) is is_said
 
 
 def test_operator_stops_a_space_and_lets_another_never_sleep(
@@ -122,7 +123,11 @@ def test_operator_stops_a_space_and_lets_another_never_sleep(
         assert find_space(spaces_hub, space).sleep_seconds is None
         submit(operator, path, f"{path}/{NAME}/sleep", hours="96")
         assert find_space(spaces_hub, space).sleep_seconds == 96 * 3600
-        assert submit(operator, path, f"{path}/{NAME}/sleep", hours="0").status_code == 422
+        submit(operator, path, f"{path}/{NAME}/sleep", hours="0.0166667")
+        assert find_space(spaces_hub, space).sleep_seconds == 60
+        assert 'value="0.0166667"' in operator.get(path).text
+        for wrong in ("0", "1e3", "0x1", "9" * 9):
+            assert submit(operator, path, f"{path}/{NAME}/sleep", hours=wrong).status_code == 422
         submit(operator, path, f"{path}/{NAME}/stop")
         assert find_space(spaces_hub, space).wanted == "stop"
         page = ada.get(PAGE).text

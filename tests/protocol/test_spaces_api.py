@@ -1,18 +1,16 @@
 """Spaces that run: state, restart, pause, sleep time, secrets, variables and logs over the API."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from msgspec.structs import replace
-from tests.bed.engines import SECRET_KEY, Engine
+from tests.bed.engines import SECRET_KEY
 from tests.bed.people import api, create_organization, create_token, create_user
 from tests.bed.repos import create_commit, create_repo
 from tests.bed.running_hub import RunningHub
-from tests.bed.spaces import NAME, SPACE, append_log, create_space, find_space, run_spaces_hub, set_stage
+from tests.bed.spaces import NAME, SPACE, append_log, create_space, find_space, set_stage
 
 from hubgate.server.accounts import operator_actions
 from hubgate.server.resources import Hub
@@ -21,21 +19,15 @@ from hubgate.server.spaces import environment
 from hubgate.server.spaces.context import add_older_spaces
 from hubgate.server.spaces.logs_store import BUILD, MAX_LINES, RUN
 from hubgate.server.spaces.model import Stage
+from hubgate.server.spaces.spaces_of_owners import OWNER_DISABLED
 from hubgate.server.storage.database import Tx
 
 ADA = "ada"
 
 
 @pytest.fixture
-def spaces_hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    with run_spaces_hub(engine, tmp_path) as hub:
-        yield hub
-
-
-@pytest.fixture
-def ada(spaces_hub: RunningHub) -> Iterator[httpx.Client]:
-    with api(spaces_hub, create_token(spaces_hub, create_user(spaces_hub, ADA))) as client:
-        yield client
+def hub(spaces_hub: RunningHub) -> RunningHub:
+    return spaces_hub
 
 
 def stage(client: httpx.Client, path: str = SPACE) -> str:
@@ -116,7 +108,7 @@ def test_spaces_of_a_disabled_account_are_paused(spaces_hub: RunningHub, ada: ht
     spaces_hub.call(disable)
     assert (find_space(spaces_hub, theirs).wanted, find_space(spaces_hub, mine).wanted) == ("pause", "run")
     found = ada.get("/api/spaces/eve/listener/runtime").json()
-    assert (found["stage"], found["errorMessage"]) == ("PAUSED", "The account of the owner was disabled.")
+    assert (found["stage"], found["errorMessage"]) == ("PAUSED", OWNER_DISABLED)
 
 
 def test_sleep_time_is_limited_to_48_hours(spaces_hub: RunningHub, ada: httpx.Client) -> None:
@@ -237,16 +229,16 @@ def test_changes_of_an_organizations_space_are_audited(spaces_hub: RunningHub, a
     assert "very-secret" not in json.dumps(log)
 
 
-def test_spaces_are_stored_where_none_run(hub: RunningHub) -> None:
-    with api(hub, create_token(hub, create_user(hub, ADA))) as client:
+def test_spaces_are_stored_where_none_run(plain_hub: RunningHub) -> None:
+    with api(plain_hub, create_token(plain_hub, create_user(plain_hub, ADA))) as client:
         space = create_space(client, hardware="t4-small", secrets=[{"key": "A", "value": "b"}])
         assert stage(client) == "STOPPED"
         assert client.get(SPACE).json()["runtime"]["stage"] == "STOPPED"
-        append_log(hub, space, RUN, ["one"])
+        append_log(plain_hub, space, RUN, ["one"])
         # The stream ends: nothing follows.
         assert client.get(f"{SPACE}/logs/run").text.count("data: {") == 1
         # The state is stored for the day when the operator turns it on.
-        assert find_space(hub, space).stage == "BUILDING"
+        assert find_space(plain_hub, space).stage == "BUILDING"
 
 
 def test_spaces_pushed_before_the_hub_ran_spaces_are_added(spaces_hub: RunningHub, ada: httpx.Client) -> None:

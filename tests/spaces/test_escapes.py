@@ -3,11 +3,18 @@
 import errno
 import os
 import socket
+from contextlib import ExitStack
 from pathlib import Path
+from textwrap import dedent
 
-from tests.spaces.bed import spaces_bed
+from tests.spaces.bed import LIMITS, spaces_bed
 
+from hubgate.server.spaces.bubblewrap.command import PROGRAM, Bind
+from hubgate.server.spaces.bubblewrap.pythons import find_pythons
 from hubgate.server.spaces.bubblewrap.running import RunningApp
+from hubgate.server.spaces.bubblewrap.sandbox import Contents
+from hubgate.server.spaces.bubblewrap.sandboxes import Sandboxes
+from hubgate.server.spaces.runner import MIB
 
 # Runs each attempt and prints what it got, or the name of the error.
 ATTEMPTS = """
@@ -260,3 +267,33 @@ async def test_other_spaces_are_out_of_reach(tmp_path: Path) -> None:
                 print(json.dumps([os.listdir("/app"), peer.connect_ex(("127.0.0.1", int(os.environ["PORT"])))]))
         """
         assert await bed.printed(code, space="space-1") == [["app.py"], errno.ECONNREFUSED]
+
+
+async def test_endless_messages_do_not_keep_the_hub_busy(tmp_path: Path) -> None:
+    """An app may change the first process of its sandbox, which sends messages to the hub."""
+    program = tmp_path / "inside.py"
+    program.write_text(
+        dedent("""
+            import socket, sys, time
+            control, sent, end = socket.socket(fileno=int(sys.argv[2])), 0, time.monotonic() + 2
+            control.settimeout(0.1)
+            while time.monotonic() < end:
+                try:
+                    sent += control.send(b"elsewhere 1\\n" * 1000)
+                except TimeoutError:
+                    pass
+            print(sent, flush=True)
+        """)
+    )
+    lines: list[str] = []
+    sandboxes = Sandboxes(tmp_path / "spaces", None)
+    python = next(iter(find_pythons().values()))
+    control, inner = socket.socketpair()
+    with control, inner:
+        contents = Contents(python, [], [Bind(program, PROGRAM)], {}, [inner.fileno()])
+        name = sandboxes.next_name()
+        sandbox = await sandboxes.open("space-1", LIMITS, name, contents, lines.append)
+        running = RunningApp(sandbox, control, tmp_path / name, ExitStack())
+        assert (await running.wait()).status == 0
+    # What buffers hold, and a little more.
+    assert int(lines[-1]) < MIB

@@ -59,6 +59,7 @@ def test_uploaded_receiver_gets_a_delivery_with_its_secret(sqlite_template: Path
             settle(hub)
             assert [delivery["state"] for delivery in logs(ada, webhook)] == ["delivered"]
             until(lambda: f"training on ada/corpus at {sha}" in log_lines(hub, space, RUN))
+            assert f"Receiving webhooks at {hub.url}/hosted/{NAME}" in log_lines(hub, space, RUN)
             assert ada.get(SPACE).json()["runtime"]["stage"] == "RUNNING"
 
 

@@ -24,7 +24,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 LOOPBACK = [ip_network("127.0.0.0/8")]
 
 
-class Asking:
+class ProxyClient:
     """A client of the proxy."""
 
     def __init__(self, path: Path) -> None:
@@ -51,7 +51,7 @@ async def proxying(
     upstream: str = "",
     private: bool = True,
     per_address: int = 64,
-) -> AsyncIterator[tuple[Asking, set[tuple[str, int]]]]:
+) -> AsyncIterator[tuple[ProxyClient, set[tuple[str, int]]]]:
     """A proxy whose resolver knows these names; its client, and the addresses that it may dial directly."""
     direct: set[tuple[str, int]] = set()
     egress = Egress(LOOPBACK if private else [], upstream, resolve=Names(names or {}))
@@ -60,7 +60,7 @@ async def proxying(
     proxy = Proxy(egress, direct)  # type: ignore[arg-type]
     await proxy.listen(folder / "proxy.sock")
     try:
-        yield Asking(folder / "proxy.sock"), direct
+        yield ProxyClient(folder / "proxy.sock"), direct
     finally:
         await proxy.close()
         egress.close()

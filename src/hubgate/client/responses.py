@@ -15,12 +15,16 @@ _JSON = frozenset({"application/json", "application/vnd.git-lfs+json"})
 _NEXT = re.compile(r'<([^<>]*)>\s*;[^,]*\brel="?next"?')
 
 
-def sanitized(text: str, max_length: int = MAX_MESSAGE) -> str:
-    """Sanitize text to one line without control and bidi characters, which could move a terminal's cursor."""
+def printable(text: str) -> str:
+    """Text as one line without control and bidi characters, which could move a terminal's cursor."""
+    shown = "".join(" " if c.isspace() else c for c in text)
     # Cc: control, Cf: format (bidi marks), Cs: surrogates, Cn: unassigned.
-    shown = "".join(" " if c.isspace() else c for c in text[: 4 * max_length])
-    printable = "".join(c for c in shown if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Cn"))
-    line = " ".join(printable.split())
+    return "".join(c for c in shown if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Cn"))
+
+
+def sanitized(text: str, max_length: int = MAX_MESSAGE) -> str:
+    """Sanitize text to one line with single spaces."""
+    line = " ".join(printable(text[: 4 * max_length]).split())
     return line if len(line) <= max_length else line[: max_length - 1] + "…"
 
 

@@ -38,6 +38,13 @@ def url_of(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+def hosted_url() -> str:
+    """The public address of a receiver that the hub runs as a Space; otherwise ""."""
+    scheme, _, _ = os.environ.get("HUBGATE_ENDPOINT", "").partition("://")
+    host = os.environ.get("SPACE_HOST", "")
+    return f"{scheme}://{host}" if scheme and host else ""
+
+
 class Server:
     def __init__(self, app: App, bound: socket.socket) -> None:
         import uvicorn

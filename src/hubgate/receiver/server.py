@@ -131,8 +131,9 @@ class WebhooksServer:
             bound = launch.listen(host, port)
             self.url = launch.url_of(bound)
             self._serving = launch.Server(self, bound)
-            launch.print_line(f"Receiving webhooks at {self.url} (Ctrl-C stops)")
-            self._print_addresses(f"{self.url}/")
+            hosted = launch.hosted_url()
+            launch.print_line(f"Receiving webhooks at {hosted or f'{self.url} (Ctrl-C stops)'}")
+            self._print_addresses(f"{hosted or self.url}/")
             if self._tunnel is not None:
                 self.share_url = self._tunnel.start(self.url)
                 launch.print_line(f"Temporary link, until {self._tunnel.expires}: {self.share_url}")

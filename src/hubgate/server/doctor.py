@@ -25,7 +25,7 @@ from hubgate.server.setting_values import is_loopback
 from hubgate.server.settings import Settings
 from hubgate.server.storage.upgrade import SchemaState, schema_error, schema_state
 from hubgate.server.webhooks.insight.overview import is_any_process_delivering, read_overview
-from hubgate.server.worker.spaces import runner_for
+from hubgate.server.worker.space_runner import runner_for
 
 # Leases and codes tolerate clocks this far apart. A larger skew means that the machine is misconfigured.
 MAX_SKEW_SECONDS = 5

@@ -25,7 +25,7 @@ from hubgate.server.storage import data_folder
 from hubgate.server.storage.database import Database
 from hubgate.server.storage.engines import create_database, open_database
 from hubgate.server.storage.upgrade import SchemaState, ensure_current_schema, migrate, schema_error, schema_state
-from hubgate.server.worker.spaces import require_runner
+from hubgate.server.worker.space_runner import require_runner
 from hubgate.server.worker.supervisor import MODULES, Modules, Supervisor, bind
 
 log = logging.getLogger("hubgate.startup")

@@ -9,7 +9,7 @@ from hubgate.cli.user import common
 from hubgate.client import ConnectionLost, Hub, HubFailure, HubgateError, NotFound, TimedOut, Unreachable
 from hubgate.client.codec import encode
 from hubgate.client.models import LogLine
-from hubgate.client.responses import sanitized
+from hubgate.client.responses import printable, sanitized
 
 _LONGEST_VALUE = 64 * 1024
 _PAUSES = (1, 2, 4, 8, 16, 30, 30, 30)
@@ -56,7 +56,7 @@ def _list(options: argparse.Namespace, hub: Hub) -> int:
     if not found and not options.json:
         print("No Spaces. Try: hubgate repos create NAME --type space --sdk python")
         return 0
-    rows = [[sanitized(name, 200), state.stage, sanitized(state.error_message or "", 80)] for name, state in found]
+    rows = [[sanitized(name, 200), state.stage, sanitized(state.error_message or "", 200)] for name, state in found]
     value = [{"id": name, **encode(state)} for name, state in found]
     return common.print_rows(options, value, ["NAME", "STAGE", "MESSAGE"], rows)
 
@@ -79,7 +79,9 @@ def _secrets(options: argparse.Namespace, hub: Hub) -> int:
         hub.delete_space_secret(name, options.key)
         return common.print_result(options, {"deleted": options.key}, f"✓ Deleted {options.key}.")
     hub.set_space_secret(name, options.key, _read_value())
-    return common.print_result(options, {"set": options.key}, f"✓ Set {options.key}. The app is started again with it.")
+    return common.print_result(
+        options, {"set": options.key}, f"✓ Set {options.key}. An app that runs is started again with it."
+    )
 
 
 def _read_value() -> str:
@@ -104,7 +106,7 @@ def _logs(options: argparse.Namespace, hub: Hub) -> int:
     def show(line: LogLine) -> None:
         nonlocal last, failures
         last, failures = line.n, 0
-        print(common.compact(encode(line)) if options.json else sanitized(line.data, len(line.data)), flush=True)
+        print(common.compact(encode(line)) if options.json else printable(line.data).rstrip(), flush=True)
 
     while True:
         try:

@@ -4,7 +4,7 @@ from hubgate.server.spaces import store
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.signals import Signal
 
-OWNER_DISABLED = "The account of the owner was disabled."
+OWNER_DISABLED = "The account of the owner was disabled. When it is enabled again, restart the Space."
 
 
 async def pause(tx: Tx, owner_id: str, now: int) -> None:

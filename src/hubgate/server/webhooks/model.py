@@ -54,10 +54,10 @@ class Pace(Struct, frozen=True):
     dead_after_seconds: float = 20.0
     heartbeat_seconds: float = 2.0
     backoff: tuple[int, ...] = BACKOFF
-    # How often a delivery waits for a Space that starts: with the deadline, a little longer than a build may take.
-    starts: int = 60
     # Short, because deliveries wait for the fan-out, but longer than any of its steps takes.
     fan_out_lease_seconds: int = 10
+    # How often a delivery waits for a Space that starts: with the deadline, a little longer than a build may take.
+    starts: int = 60
 
 
 PACE = Pace()

@@ -8,14 +8,12 @@ from dataclasses import replace
 
 from hubgate.server import logs
 from hubgate.server.egress.client import Egress
-from hubgate.server.errors import StartupError
 from hubgate.server.resources import Hub, egress_for, open_hub
 from hubgate.server.settings import Settings
-from hubgate.server.spaces.bubblewrap.runner import BubblewrapRunner
 from hubgate.server.spaces.context import add_older_spaces
 from hubgate.server.spaces.host.context import HostContext, Pace
 from hubgate.server.spaces.host.process import SpacesProcess
-from hubgate.server.spaces.runner import Limits, LimitsTogether, Runner
+from hubgate.server.spaces.runner import Limits
 from hubgate.server.worker.child import (
     NICENESS,
     raise_file_limit,
@@ -24,19 +22,7 @@ from hubgate.server.worker.child import (
     settings_from_parent,
     stop_event,
 )
-
-
-def runner_for(settings: Settings) -> Runner:
-    together = LimitsTogether(settings.memory_of_spaces, settings.spaces_disk_together)
-    return BubblewrapRunner(settings.data_dir / "spaces", together)
-
-
-def require_runner(settings: Settings) -> None:
-    """StartupError if this machine cannot run Spaces as the settings say."""
-    problems = runner_for(settings).problems() if settings.runs_spaces else []
-    if problems:
-        reasons = " ".join(problems)
-        raise StartupError(f"HUBGATE_SPACES_RUNNER={settings.spaces_runner} cannot be used here. {reasons}")
+from hubgate.server.worker.space_runner import runner_for
 
 
 def host_context(hub: Hub, egress: Egress, pace: Pace) -> HostContext:

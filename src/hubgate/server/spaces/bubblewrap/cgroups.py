@@ -16,8 +16,9 @@ from hubgate.server.spaces.runner import Limits, Use
 
 REQUIRED = ("memory", "pids")
 PERIOD_US = 100_000
-# The lowest, for kernels before 5.15, which have no groups that yield to all others.
-SHARES, WEIGHT = 2, 1
+# Of all Spaces together, relative to the hub's 1024 (version 1) and 100 (version 2): the hub comes first. With lower
+# ones, apps would not start in time on a busy machine.
+SHARES, WEIGHT = 512, 50
 # With version 2, a group with limits on its children has no processes itself: the hub's processes move to this one.
 OWN_LEAF = "hubgate-own"
 # With version 1, buffers of sockets do not count as memory. Those of the whole machine may use about a tenth of it.
@@ -94,10 +95,6 @@ class Group:
             self._set_if_there("memory", "memory.kmem.tcp.limit_in_bytes", size // SOCKETS_PART)
 
     def yield_to_others(self) -> None:
-        """Leave the processor to the hub whenever it has something to do."""
-        if "cpu" in self.folders and (self.folders["cpu"] / "cpu.idle").exists():
-            self._set("cpu", "cpu.idle", 1)
-            return
         self._set_if_there("cpu", "cpu.weight", WEIGHT)
         self._set_if_there("cpu", "cpu.shares", SHARES)
 

@@ -33,15 +33,15 @@ def say(text: str) -> None:
     print(f"hubgate: {text}", flush=True)  # noqa: T201
 
 
-def unpack(descriptor: int, folder: str) -> bool:
+def unpack(descriptor: int, folder: str, max_members: int = MAX_MEMBERS) -> bool:
     """Unpack an archive; links may not point out of the folder."""
     count = 0
     try:
         with os.fdopen(descriptor, "rb") as file, tarfile.open(fileobj=file, mode="r|") as archive:
             for member in archive:
                 count += 1 + missing_folders(Path(f"{folder}/{member.name}"))
-                if count > MAX_MEMBERS:
-                    say(f"there are more than {MAX_MEMBERS:,} files")
+                if count > max_members:
+                    say(f"there are more than {max_members:,} files")
                     return False
                 if member.isdir() or member.isreg() or member.issym() or member.islnk():
                     archive.extract(member, folder, set_attrs=True, filter="data")

@@ -54,6 +54,7 @@ class Requirements:
         return Environment(key)
 
     async def _install(self, app: App, key: str, log: Log) -> None:
+        log("hubgate: installing the requirements")
         await asyncio.to_thread(self._installed.clean, app.space)
         await asyncio.to_thread(self._installed.make_room, app.limits.disk)
         with tempfile.TemporaryFile(dir=self._sandboxes.folder) as archive:
@@ -119,7 +120,7 @@ class Requirements:
             is_whole = await copying
             control.close()
         if ended.status:
-            raise BuildFailed(f"The requirements could not be installed. {ended.reason}")
+            raise BuildFailed(f"pip could not install the requirements; the build log says why. {ended.reason}")
         if not is_whole:
             raise BuildFailed(f"The installed requirements are larger than {limits.disk // MIB:,} MiB.")
 

@@ -12,6 +12,6 @@ async def notify_failed(tx: Tx, context: HostContext, repo_id: str, reason: str)
     repo = await repo_store.by_id(tx, repo_id)
     if repo is None:
         return
-    link = context.spaces.base_url + repo.path
+    link = f"{context.spaces.base_url}{repo.path}/app"
     for address in await leases_store.owner_addresses(tx, repo_id):
         await context.outbox.add(tx, texts.space_failed(address, repo.full_name, reason, link))

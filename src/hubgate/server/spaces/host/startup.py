@@ -93,6 +93,7 @@ class Startup:
         await report(Stage.APP_STARTING)
         if is_new:
             await self._logs.clear(RUN)
+        run_log(f"hubgate: starting {app.app_file} of {configuration.sha[:7]}")
         running = await runner.start(app, built, run_log)
         # It is open in the sandbox.
         app.source.unlink(missing_ok=True)

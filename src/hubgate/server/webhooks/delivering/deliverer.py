@@ -338,12 +338,9 @@ class Deliverer:
                     self._start_due()
             except Exception:
                 log.exception("looking for deliveries failed and will be retried")
-            left = max(polled + POLL_SECONDS - time.monotonic(), 0.001)
-            await wait_for(self._look_now, min(self._seconds_until_due(), left))
-
-    def _seconds_until_due(self) -> float:
-        due_at = self.dispatch.queue.next_time()
-        return POLL_SECONDS if due_at is None else max((due_at - self.webhooks.clock()) / SECOND, 0.001)
+            left, due_at = polled + POLL_SECONDS - time.monotonic(), self.dispatch.queue.next_time()
+            until_due = left if due_at is None else (due_at - self.webhooks.clock()) / SECOND
+            await wait_for(self._look_now, max(min(until_due, left), 0.001))
 
     async def look(self) -> None:
         """Find wake-ups, and deliveries that are due."""

@@ -112,7 +112,7 @@ def routes(repos: Repos, spaces: Spaces) -> list[Route]:
             client_id=caller.identity.client_id,
         )
         if new_repo.type is RepoType.SPACE and not new_repo.sdk:
-            raise BadRequest("A space must have an sdk, such as docker, gradio or static.")
+            raise BadRequest("A space must have an sdk, such as python, gradio, docker or static.")
         files, on_created = _files(body.files or []), _space_settings(spaces, body)
         try:
             repo = await creation.create(repos, caller.user, new.owner, new_repo, actor_of(request), files, on_created)

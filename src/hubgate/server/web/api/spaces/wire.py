@@ -48,7 +48,12 @@ class SpaceVariable(msgspec.Struct, frozen=True, rename="camel"):
     updated_at: str
 
 
-STORED = Runtime(Stage.STOPPED.value, Hardware(None, HARDWARE))
+STORED = Runtime(
+    Stage.STOPPED.value,
+    Hardware(None, HARDWARE),
+    error_message="This Space is stored, not run. Hubs that run Spaces run those whose card says sdk: python or "
+    "sdk: gradio.",
+)
 
 
 def runtime_of(space: Space | None) -> Runtime:

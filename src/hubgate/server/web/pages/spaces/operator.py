@@ -1,5 +1,7 @@
 """`/operator/spaces`: what runs on this hub, what it uses, and the operator's decisions about it."""
 
+import re
+
 from starlette.responses import Response
 
 from hubgate.server.access.caller import actor_of
@@ -11,6 +13,7 @@ from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.spaces import management, store
 from hubgate.server.spaces.context import Spaces
+from hubgate.server.spaces.model import SHORTEST_SLEEP_SECONDS
 from hubgate.server.web.pages.listing import return_address
 from hubgate.server.web.pages.operator import operator_route
 from hubgate.server.web.rendering import Pages
@@ -19,6 +22,7 @@ _PATH = "/operator/spaces"
 _PAGE_SIZE = 50
 _HOUR = 3600
 _LONGEST_HOURS = 24 * 3650
+_HOURS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,8})?\Z")
 
 
 def routes(pages: Pages, repos: Repos, spaces: Spaces) -> list[Route]:
@@ -76,6 +80,9 @@ def _seconds(hours: str) -> int | None:
     """The number of seconds; None, for never, if the field is empty."""
     if not hours:
         return None
-    if not hours.isascii() or not hours.isdigit() or len(hours) > 6 or not 1 <= int(hours) <= _LONGEST_HOURS:
-        raise Unprocessable(f"The sleep time is a number of hours from 1 to {_LONGEST_HOURS:,}, or empty for never.")
-    return int(hours) * _HOUR
+    seconds = round(float(hours) * _HOUR) if _HOURS.match(hours) else 0
+    if not SHORTEST_SLEEP_SECONDS <= seconds <= _LONGEST_HOURS * _HOUR:
+        raise Unprocessable(
+            f"The sleep time is a number of hours, such as 12 or 0.5, up to {_LONGEST_HOURS:,}, or empty for never."
+        )
+    return seconds

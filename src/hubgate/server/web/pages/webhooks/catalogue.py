@@ -63,6 +63,8 @@ def routes(pages: Pages) -> list[Route]:
             kinds=kinds,
             waits=waits,
             schemas=SCHEMAS,
+            runs_spaces=pages.settings.runs_spaces,
+            base_url=pages.settings.base_url,
         )
 
     return [Route("GET", PATH, public(show), Surface.PAGE, "What webhooks send, and all kinds of events")]
