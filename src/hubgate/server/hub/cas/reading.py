@@ -28,11 +28,8 @@ async def content(repos: Repos, xorbs: Xorbs, terms: bytes, start: int, end: int
 
 async def _piece(repos: Repos, xorb: StoredXorb, piece: Piece, window: Window) -> AsyncGenerator[bytes, None]:
     decoder = ChunkDecoder()
-
-    def decode(part: bytes) -> bytes:
-        return b"".join(window.take(chunk.content) for chunk in decoder.feed(part))
-
     async with aclosing(repos.objects.get(xorb.key, piece.stored_start, piece.stored_end)) as parts:
         async for part in parts:
-            if decoded := await in_thread(decode, part):
-                yield decoded
+            chunks = decoder.feed(part)
+            while block := await in_thread(window.take_some, chunks):
+                yield block
