@@ -77,8 +77,8 @@ def _numbers(*names: str) -> "list[sa.Column[Any]]":
     return [sa.Column(name, sa.BigInteger, nullable=False) for name in names]
 
 
-def _key(name: str, target: str, **more: str) -> "sa.Column[str]":
-    return sa.Column(name, sa.Text, sa.ForeignKey(target, **more), primary_key=True)
+def _key(name: str, target: str, ondelete: str | None = None) -> "sa.Column[str]":
+    return sa.Column(name, sa.Text, sa.ForeignKey(target, ondelete=ondelete), primary_key=True)
 
 
 def _xorb() -> "sa.Column[str]":
