@@ -1,6 +1,6 @@
 """Sets of chunks of a xorb, as ranges. A file covers the chunks that its terms name, not the whole xorb.
 
-Whoever may read a file may refer to the chunks that it covers. The other chunks of the same xorb may be of a private
+A user who may read a file may refer to the chunks that it covers. The other chunks of the same xorb may be of a private
 repo: a user's uploads to a private and to a public repo share xorbs if they share content.
 """
 
