@@ -38,7 +38,7 @@ def test_o78_storage_tokens_and_other_tokens_are_not_interchangeable(hub: Runnin
         path = f"/xet/v1/chunks/default-merkledb/{'0' * 64}"
         assert anyone.get(path, headers={"authorization": f"Bearer {storage}"}).status_code == 404
         basic = base64.b64encode(f"ada:{storage}".encode()).decode()
-        for header in ("", f"Bearer {token}", f"Basic {basic}", "Bearer ", "Bearer xet_", f"Bearer {storage}x"):
+        for header in ("", f"Bearer {token}", f"Basic {basic}", "Bearer", "Bearer xet_", f"Bearer {storage}x"):
             refused = anyone.get(path, headers={"authorization": header} if header else {})
             assert refused.status_code == 401, header
             assert refused.headers["www-authenticate"] == 'Bearer error="invalid_token"'
