@@ -2,6 +2,8 @@
 
 import hashlib
 import random
+from collections.abc import Iterator
+from itertools import count
 
 import httpx
 import pytest
@@ -9,12 +11,13 @@ from tests.bed.blocking import run_blocking
 from tests.bed.processes import TEST_BUILD, HubProcess, hub_process
 from tests.bed.s3_server import S3Server
 from tests.faults.conftest import Store
-from tests.faults.pushes import create_repo
+from tests.faults.pushes import create_repo, uploads_until_deaths
 from tests.objects.stores import Place, bucket_place, sha256
 
 pytestmark = pytest.mark.faults
 
-FAILPOINTS = ("large-file-received", "large-file-stored", "storage.before_commit", "storage.after_commit")
+# Each web process dies at that hit.
+FAILPOINTS = ("large-file-received:2", "large-file-stored:2", "storage.before_commit:5", "storage.after_commit:5")
 # Larger than what is sent to the store in one piece.
 LARGE = 66 * 1024 * 1024
 
@@ -58,36 +61,40 @@ def wrong_objects(bucket: Place) -> list[str]:
     return run_blocking(find())
 
 
-def kill_during_uploads(store: Store, bucket: Place, failpoint: str, contents: list[bytes]) -> None:
-    """Each web process dies at that hit of the failpoint, and is replaced."""
+def kill_during_uploads(
+    store: Store, bucket: Place, failpoint: str, contents: Iterator[bytes], rounds: int, deaths: int
+) -> None:
+    """In each round, so many web processes die, and each time the hub starts another."""
     token = create_repo(store).token
     variables = {**bucket.variables, "TEST_FAILPOINTS": failpoint}
     flags = [*store.flags, "--deliver", "off", "--objects-url", bucket.url]
-    with hub_process(store.folder, *flags, program=TEST_BUILD, **variables) as hub:
-        for content in contents:
-            assert any(upload(hub, token, content) for _ in range(20)), hub.errors[-2000:]
-        assert "ended with status -9" in hub.errors
-        hub.kill_all()
+    acknowledged: dict[str, int] = {}
+    for _ in range(rounds):
+        with hub_process(store.folder, *flags, program=TEST_BUILD, **variables) as hub:
+            for _, content in uploads_until_deaths(hub, contents, deaths):
+                if upload(hub, token, content):
+                    acknowledged[sha256(content)] = len(content)
+            hub.kill_all()
+    assert acknowledged
     assert wrong_objects(bucket) == []
     with hub_process(store.folder, *flags, program=TEST_BUILD, **bucket.variables) as hub, hub.client() as client:
-        for content in contents:
-            body = {"operation": "download", "objects": [{"oid": sha256(content), "size": len(content)}]}
+        for oid, size in acknowledged.items():
+            body = {"operation": "download", "objects": [{"oid": oid, "size": size}]}
             headers = {"authorization": f"Bearer {token}"}
             (found,) = client.post("/ada/tiny.git/info/lfs/objects/batch", json=body, headers=headers).json()["objects"]
-            got = client.get(found["actions"]["download"]["href"])
-            assert sha256(got.content) == sha256(content)
+            assert sha256(client.get(found["actions"]["download"]["href"]).content) == oid
 
 
 @pytest.mark.parametrize("failpoint", FAILPOINTS)
 def test_death_during_uploads_loses_no_acknowledged_file(
     store: Store, bucket: Place, failpoint: str, fault_count: int
 ) -> None:
-    contents = [random.Random(number).randbytes(1000 + number) for number in range(max(4, fault_count))]
-    kill_during_uploads(store, bucket, f"{failpoint}:2", contents)
+    contents = (random.Random(number).randbytes(1000 + number) for number in count())
+    kill_during_uploads(store, bucket, failpoint, contents, max(1, fault_count // 20), deaths=2)
 
 
 @pytest.mark.parametrize("failpoint", ["object-part-sent:5", "object-before-join:2"])
 def test_death_during_uploads_in_parts_loses_no_acknowledged_file(store: Store, bucket: Place, failpoint: str) -> None:
     """Each upload has three parts, so that a process finishes one and dies in the next."""
-    contents = [random.Random(number).randbytes(LARGE) for number in range(3)]
-    kill_during_uploads(store, bucket, failpoint, contents)
+    contents = (random.Random(number).randbytes(LARGE) for number in count())
+    kill_during_uploads(store, bucket, failpoint, contents, rounds=1, deaths=2)
