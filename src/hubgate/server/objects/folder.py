@@ -24,8 +24,9 @@ from hubgate.server.storage.fsync import sync_path
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# A compromise: smaller chunks cost more thread switches, larger ones more memory.
-_CHUNK = 512 * 1024
+# A compromise: smaller chunks cost more thread switches, larger ones more memory. An existing client reads 64 ranges of
+# a file at once.
+_CHUNK = 256 * 1024
 _PAGE = 1_000
 # Uploads in progress, and deletions in progress of earlier versions, in the folder of LFS files.
 INCOMING = "lfs/incoming"
