@@ -2,9 +2,9 @@
 
 import argparse
 
-from hubgate.cli.admin import apps, maintenance, organizations, redirects, tokens, users
+from hubgate.cli.admin import apps, maintenance, objects, organizations, quotas, redirects, tokens, users
 
-SUBJECTS = (users, organizations, redirects, apps, tokens, maintenance)
+SUBJECTS = (users, organizations, quotas, redirects, apps, tokens, maintenance, objects)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
