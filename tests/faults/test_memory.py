@@ -22,7 +22,8 @@ pytestmark = pytest.mark.faults
 MIB = 1024 * 1024
 MAX_MEMORY = 200 * MIB
 # A single copy of the file in memory would exceed the limit.
-SMALL, FULL, FULL_AS_CHUNKS = 160 * MIB, 2048 * MIB, 5120 * MIB
+SMALL, FULL = 160 * MIB, 2048 * MIB
+SMALL_AS_CHUNKS, FULL_AS_CHUNKS = 300 * MIB, 5120 * MIB
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ def test_upload_by_huggingface_hub_stays_out_of_memory(hub: tuple[HubProcess, st
 def test_upload_of_chunks_stays_out_of_memory(hub: tuple[HubProcess, str], tmp_path: Path, size: int) -> None:
     """Chunks are sent by the client's default, and read again by it and by a plain HTTP client."""
     process, token = hub
-    expected = write_random_file(tmp_path / "large.bin", SMALL if size == SMALL else FULL_AS_CHUNKS)
+    expected = write_random_file(tmp_path / "large.bin", SMALL_AS_CHUNKS if size == SMALL else FULL_AS_CHUNKS)
     client = Client("huggingface_hub-2.4", tmp_path, process.url)
     with watch_memory(process.process.pid) as peaks:
         for arguments in (("upload", "ada/tiny", "large.bin"), ("download", "ada/tiny", "--local-dir", "down")):
