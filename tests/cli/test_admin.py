@@ -19,6 +19,7 @@ def test_doctor_passes_on_a_fresh_hub(operator: Operator) -> None:
     assert {check["check"] for check in said["checks"]} == {
         "configuration",
         "permissions",
+        "large files",
         "public address",
         "spaces",
         "mail",

@@ -249,9 +249,8 @@ def test_too_large_commit_is_rejected(sqlite_template: Path, tmp_path: Path) -> 
             asked = {
                 "files": [{"path": "f", "size": 150_001, "sample": ""}, {"path": "g", "size": 150_000, "sample": ""}]
             }
-            for agent, modes in (("hf_hub/2.4.0", ["lfs", "regular"]), ("hf_hub/1.19.0", ["regular", "regular"])):
-                said = ada.post("/api/models/ada/tiny/preupload/main", json=asked, headers={"user-agent": agent}).json()
-                assert [file["uploadMode"] for file in said["files"]] == modes
+            said = ada.post("/api/models/ada/tiny/preupload/main", json=asked).json()
+            assert [file["uploadMode"] for file in said["files"]] == ["lfs", "regular"]
             assert list((hub.settings.data_dir / "lfs/incoming").glob("*")) == []
 
 
