@@ -1,8 +1,8 @@
 """Helpers that create the routes about one repo, one route per repo type."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
-from typing import Any, TypeVar
+from functools import cache, partial
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -65,7 +65,9 @@ def repo_endpoint_with_target(
     on = tuple({kind for declared in actions for kind in declared.rule.on})
 
     def endpoint(kind: RepoType, path: str) -> Endpoint:
-        return Endpoint(action, Locator(on, _finder(repos, kind, path, find_target)), handler, tuple(further))
+        return Endpoint(
+            action, Locator(on, _RepoFinder(repos, kind, _repo_place(path), find_target)), handler, tuple(further)
+        )
 
     return endpoint
 
@@ -74,36 +76,53 @@ async def _repo_target(_: HubRequest, repo: Repo) -> Target[Repo]:
     return Target(repo, repo.as_resource())
 
 
-def _finder(
-    repos: Repos, kind: RepoType, path: str, find_target: FindTarget[T]
-) -> Callable[[HubRequest], Awaitable[Located[T] | Missing]]:
-    """Create a finder for `path`, which has the segment `{namespace}` followed by `{repo}`, perhaps with a suffix."""
+class _RepoPlace(NamedTuple):
+    """Where a route's path has the repo: the segment `{namespace}`, then `{repo}`, perhaps with a suffix."""
+
+    namespace_at: int
+    suffix: str
+    # The segment at which a trailing `{…:path}` begins; None if the path has none.
+    rest_at: int | None
+
+
+# Cached: every hub of a process has the same paths.
+@cache
+def _repo_place(path: str) -> _RepoPlace:
     segments = path.split("/")
     namespace_at = segments.index("{namespace}")
-    repo_at = namespace_at + 1
-    suffix = segments[repo_at].removeprefix("{repo}")
-    has_rest = segments[-1].endswith(":path}")
+    rest_at = len(segments) - 1 if segments[-1].endswith(":path}") else None
+    return _RepoPlace(namespace_at, segments[namespace_at + 1].removeprefix("{repo}"), rest_at)
 
-    async def find(request: HubRequest) -> Located[T] | Missing:
-        if has_rest:
+
+class _RepoFinder(msgspec.Struct, Generic[T], frozen=True):
+    """The `find` of a route about a repo. An object instead of nested functions, which take ten objects each: a hub has
+    three hundred of these routes.
+    """
+
+    repos: Repos
+    kind: RepoType
+    place: _RepoPlace
+    find_target: FindTarget[T]
+
+    async def __call__(self, request: HubRequest) -> Located[T] | Missing:
+        if self.place.rest_at is not None:
             raw_segments = request.scope["raw_path"].decode("ascii").split("/")
-            request.state.first_rest_segment = unquote(raw_segments[len(segments) - 1])
-        repo = await lookup.find_repo(repos, kind.value, request.param("namespace"), request.param("repo"))
+            request.state.first_rest_segment = unquote(raw_segments[self.place.rest_at])
+        repo = await lookup.find_repo(self.repos, self.kind.value, request.param("namespace"), request.param("repo"))
         if not isinstance(repo, Repo):
             return Missing(repo)
         # Every check of this request uses this repo, so all ways to read its files respect an accepted request.
-        repo = await access_requests.with_access(repos, repo, caller_of(request).identity.user_id)
-        return Located(repo.as_resource(), partial(target_at, request, repo))
+        repo = await access_requests.with_access(self.repos, repo, caller_of(request).identity.user_id)
+        return Located(repo.as_resource(), partial(self._target, request, repo))
 
-    async def target_at(request: HubRequest, repo: Repo) -> Target[T]:
-        target = await find_target(request, repo)
+    async def _target(self, request: HubRequest, repo: Repo) -> Target[T]:
+        target = await self.find_target(request, repo)
         given = request.param("namespace"), request.param("repo")
         if tuple(map(str.lower, given)) == (repo.owner_name.lower(), repo.name.lower()):
             return target
-        changed = {namespace_at: repo.owner_name, repo_at: repo.name + suffix}
+        at = self.place.namespace_at
+        changed = {at: repo.owner_name, at + 1: repo.name + self.place.suffix}
         return msgspec.structs.replace(target, moved_to=_moved_address(request, changed))
-
-    return find
 
 
 def revision_headers(revision: Revision) -> dict[str, str]:
