@@ -116,7 +116,7 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(300_000, 1_000, 1_000)
+    gc.set_threshold(100_000, 5, 20)
 
 
 @pytest.hookimpl(tryfirst=True)
