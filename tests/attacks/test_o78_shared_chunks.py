@@ -160,6 +160,17 @@ def test_o78_unused_uploads_of_a_guest_are_hidden(hub: RunningHub) -> None:
         assert elsewhere.send_shard([file]).status_code == 200
 
 
+def test_o78_guest_does_not_find_what_writers_have_not_registered(hub: RunningHub) -> None:
+    xorb = xorb_of(CONTENT)
+    ada_user, eve_user = create_user(hub, "ada"), create_user(hub, "eve")
+    with api(hub, create_token(hub, ada_user)) as ada, api(hub, create_token(hub, eve_user)) as eve:
+        create_repo(ada, "tiny")
+        assert XetClient(ada, "ada/tiny").sign_in().send_xorb(xorb).json() == {"was_inserted": True}
+        guest = XetClient(eve, "ada/tiny", query="?create_pr=1").sign_in()
+        assert guest.send_shard([whole_file(CONTENT, xorb)]).status_code == 400
+        assert guest.send_xorb(xorb).json() == {"was_inserted": True}
+
+
 def sweep(hub: RunningHub, days: int = 2) -> None:
     """Run housekeeping, and again after each day."""
 

@@ -14,15 +14,18 @@ from hubgate.server.access.policy import decide
 from hubgate.server.access.visibility import visible_repos
 from hubgate.server.hub.cas import store
 from hubgate.server.hub.cas.model import Sender, StoredXorb
-from hubgate.server.hub.cas.ranges import Range, covers, merged, unpack
+from hubgate.server.hub.cas.ranges import Range, covers, merged, merged_packed
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.gating import access_requests
+from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.repos.model import Repo
 
 # Repos that are checked for a xorb that many have, and files of each. A user who may read only others sends the chunks
 # again.
 MAX_REPOS_CHECKED = 50
 MAX_FILES_CHECKED = 200
+# Ranges of these files that are read: a file can have every other chunk of a xorb.
+MAX_RANGES_CHECKED = 20_000
 
 
 class UsableXorb(Struct, frozen=True):
@@ -47,7 +50,8 @@ async def usable_xorbs(repos: Repos, sender: Sender, hashes: Collection[str]) ->
     """By hash, those xorbs that a shard of this sender may name. The search ends with the first that the sender may not
     name, in the order of their hashes: a shard can name a million.
     """
-    by_writers = sender.reads_repo
+    # What writers sent, but registered in no file, is nobody else's: guests cannot even find out that it was sent.
+    by_writers = sender.reads_repo and not sender.is_guest
     sent = await repos.db.read_long(
         lambda tx: store.sent_among(tx, sender.repo.id, sender.user_id, hashes, by_writers=by_writers)
     )
@@ -83,7 +87,7 @@ async def find_readable(repos: Repos, identity: Identity, value: str | bytes, fi
 async def ranges_in(repos: Repos, repo: Repo, xorb: StoredXorb) -> list[Range]:
     """The chunks of a xorb that are in files of a repo."""
     found = await repos.db.read_long(lambda tx: store.ranges_in(tx, repo.id, xorb.id, MAX_FILES_CHECKED))
-    return merged(item for packed in found for item in unpack(packed))
+    return await in_thread(merged_packed, found, MAX_RANGES_CHECKED)
 
 
 async def may_read(repos: Repos, identity: Identity, repo: Repo) -> bool:

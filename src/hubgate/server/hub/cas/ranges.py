@@ -5,7 +5,9 @@ repo: a user's uploads to a private and to a public repo share xorbs if they sha
 """
 
 import struct
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 from hubgate.server.hub.xet.xorb_table import XorbTable
 
@@ -26,8 +28,11 @@ def merged(ranges: Iterable[Range]) -> list[Range]:
 
 
 def covers(ranges: Sequence[Range], start: int, end: int) -> bool:
-    """Whether one of the merged ranges includes all these chunks."""
-    return any(first <= start and end <= last for first, last in ranges)
+    """Whether one of the merged ranges includes all these chunks. A file may have thousands of ranges, and a shard asks
+    for each of its terms.
+    """
+    at = bisect_right(ranges, start, key=itemgetter(0)) - 1
+    return at >= 0 and end <= ranges[at][1]
 
 
 def pack(ranges: Iterable[Range]) -> bytes:
@@ -36,6 +41,16 @@ def pack(ranges: Iterable[Range]) -> bytes:
 
 def unpack(packed: bytes) -> list[Range]:
     return [(start, end) for start, end in _RANGE.iter_unpack(packed)]
+
+
+def merged_packed(found: Iterable[bytes], limit: int) -> list[Range]:
+    """The chunks of several packed sets, of which only about the first `limit` ranges are read."""
+    ranges: list[Range] = []
+    for packed in found:
+        if len(ranges) + len(packed) // _RANGE.size > limit and ranges:
+            break
+        ranges += unpack(packed)
+    return merged(ranges)
 
 
 def only_covered(table: XorbTable, ranges: Sequence[Range], filler: bytes) -> XorbTable:

@@ -17,15 +17,22 @@ from hubgate.server.accounts.account_locks import lock_account_by_id
 from hubgate.server.hub.cas import files_store, store
 from hubgate.server.hub.cas.files_store import ChunkedFile
 from hubgate.server.hub.cas.model import Sender
-from hubgate.server.hub.cas.permissions import MAX_REPOS_CHECKED, UsableXorb, may_read, usable_xorbs
-from hubgate.server.hub.cas.ranges import Range, pack
+from hubgate.server.hub.cas.permissions import (
+    MAX_FILES_CHECKED,
+    MAX_RANGES_CHECKED,
+    MAX_REPOS_CHECKED,
+    UsableXorb,
+    may_read,
+    usable_xorbs,
+)
+from hubgate.server.hub.cas.ranges import Range, merged_packed, pack
 from hubgate.server.hub.cas.reading import content
 from hubgate.server.hub.cas.tables import GivenXorbs, TableCache, Xorbs
 from hubgate.server.hub.cas.xorbs import charged_as
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_long_thread, in_thread
 from hubgate.server.hub.guests import store as guest_store
-from hubgate.server.hub.guests.charges import charge_files
+from hubgate.server.hub.guests.charges import charge_files, storage_exceeded
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.quotas.quotas import check_references
 from hubgate.server.hub.repos.transactions import lock_repo
@@ -33,12 +40,15 @@ from hubgate.server.hub.xet.file_check import CheckedFile, FileCheck
 from hubgate.server.hub.xet.hashes import hash_text
 from hubgate.server.hub.xet.invalid import InvalidXet
 from hubgate.server.hub.xet.shard import Shard, ShardFile, Term, parse_upload
+from hubgate.server.hub.xet.shard_format import RECORD_SIZE
 from hubgate.server.hub.xet.xorb_table import XorbTable
 from hubgate.server.objects.model import ObjectMissing
 from hubgate.server.storage.database import ConstraintViolated, Tx
 
 # Chunks that are checked before other threads get a turn.
 _CHUNKS_PER_STEP = 50_000
+# Terms that are read on the event loop before other requests get a turn.
+_TERMS_PER_STEP = 2_000
 # A term, its verification hash, and the table of its xorb.
 _Checked = tuple[Term, bytes, XorbTable]
 _XORB_DELETED = "A xorb that the shard refers to was deleted in the meantime. Upload the files again."
@@ -53,12 +63,13 @@ class Progress:
 
 
 class VerifiedFile(Struct, frozen=True):
-    """A file to register: packed ranges of chunks by the ids of its xorbs, and its first chunk with its xorb, which
-    clients look up.
+    """A file to register: packed ranges of chunks by the ids of its xorbs, the number of chunks of each of these xorbs,
+    and its first chunk with its xorb, which clients look up.
     """
 
     file: ChunkedFile
     xorbs: Mapping[str, bytes]
+    chunk_counts: Mapping[str, int]
     first_chunk: tuple[bytes, str] | None
 
 
@@ -67,6 +78,8 @@ async def register_shard(repos: Repos, sender: Sender, data: bytes, progress: Pr
     shard = await in_long_thread(parse_upload, data)
     files, hashes = await in_long_thread(_named, repos, shard)
     progress.total = len(files)
+    if sender.is_guest:
+        await _check_guest_sizes(repos, sender, files)
     usable = await usable_xorbs(repos, sender, hashes)
     if missing := hashes - usable.keys():
         raise _not_uploaded(min(missing))
@@ -91,6 +104,8 @@ def _named(repos: Repos, shard: Shard) -> tuple[list[ShardFile], set[str]]:
     files, xorbs, chunks, size = list[ShardFile](), set[bytes](), 0, 0
     for file in shard.files():
         files.append(file)
+        if len(file.entries) > repos.limits.file_terms * RECORD_SIZE:
+            raise InvalidXet(f"A file of the shard has more than {repos.limits.file_terms:,} terms.")
         for term in file.terms():
             xorbs.add(term.xorb)
             chunks += term.end - term.start
@@ -105,11 +120,23 @@ def _named(repos: Repos, shard: Shard) -> tuple[list[ShardFile], set[str]]:
     return files, {hash_text(xorb) for xorb in xorbs}
 
 
+async def _check_guest_sizes(repos: Repos, sender: Sender, files: Sequence[ShardFile]) -> None:
+    """Reject files of a guest that cannot be charged, before they are read: a few megabytes of chunks can be terabytes
+    of files.
+    """
+    sizes = await in_long_thread(lambda: {file.sha256 or "": sum(term.size for term in file.terms()) for file in files})
+    known = await repos.db.read_long(lambda tx: lfs_store.sizes_of(tx, sender.repo.id, list(sizes)))
+    added = sum(size for oid, size in sizes.items() if known.get(oid) != size)
+    if added > repos.guest_bytes:
+        charged = await repos.db.read_long(lambda tx: guest_store.bytes_charged(tx, sender.user_id))
+        raise storage_exceeded(repos, charged, f"{added:,}")
+
+
 async def _verify(
     repos: Repos, sender: Sender, file: ShardFile, usable: Mapping[str, UsableXorb], tables: TableCache
 ) -> VerifiedFile:
     check, batch, chunks = FileCheck(file), list[_Checked](), 0
-    ranges = dict[str, list[Range]]()
+    ranges, counts = dict[str, list[Range]](), dict[str, int]()
     first: tuple[bytes, str] | None = None
     for term, claimed in check.terms():
         if not usable[hash_text(term.xorb)].includes(term.start, term.end):
@@ -118,9 +145,10 @@ async def _verify(
         if first is None and table.includes(term.start, term.end):
             first = table.hash_of(term.start), xorb.id
         ranges.setdefault(xorb.id, []).append((term.start, term.end))
+        counts[xorb.id] = len(table)
         batch.append((term, claimed, table))
         chunks += term.end - term.start
-        if chunks > _CHUNKS_PER_STEP:
+        if chunks > _CHUNKS_PER_STEP or len(batch) > _TERMS_PER_STEP:
             await in_long_thread(_check, check, batch)
             batch, chunks = [], 0
     await in_long_thread(_check, check, batch)
@@ -130,7 +158,8 @@ async def _verify(
     if oid != checked.sha256:
         raise InvalidXet(f"The file {file_hash} has the SHA-256 {oid}, not {checked.sha256}.")
     chunked = ChunkedFile(sender.repo.id, oid, checked.size, file_hash, checked.terms)
-    return VerifiedFile(chunked, {xorb_id: pack(found) for xorb_id, found in sorted(ranges.items())}, first)
+    packed = await in_thread(lambda: {xorb_id: pack(found) for xorb_id, found in sorted(ranges.items())})
+    return VerifiedFile(chunked, packed, counts, first)
 
 
 def _not_uploaded(xorb: str) -> InvalidXet:
@@ -176,13 +205,14 @@ async def _register(repos: Repos, sender: Sender, files: Sequence[VerifiedFile])
             sizes = {item.file.oid: item.file.size for item in files}
             links = await guest_store.links_among(tx, repo_id, sizes)
             sizes = {oid: size for oid, size in sizes.items() if oid not in links.of_owner}
-            await guest_store.drop_pending(tx, sender.user_id, repo_id, [charged_as(xorb) for xorb in xorbs])
-            await charge_files(tx, repos, sender.user_id, repo_id, sizes, now)
         else:
             await check_references(tx, repos, repo_id, xorbs)
             await lock_repo(tx, repo_id)
         for item in files:
             await _add(tx, item, by_guest=by_guest, now=now)
+        if by_guest:
+            await _drop_charges_for_used_xorbs(tx, sender, files)
+            await charge_files(tx, repos, sender.user_id, repo_id, sizes, now)
         first_chunks = [item.first_chunk for item in files if item.first_chunk is not None]
         await store.add_lookups(tx, list(dict.fromkeys(first_chunks)))
 
@@ -190,6 +220,21 @@ async def _register(repos: Repos, sender: Sender, files: Sequence[VerifiedFile])
         await repos.db.write_long(unit)
     except ConstraintViolated:
         raise InvalidXet(_XORB_DELETED) from None
+
+
+async def _drop_charges_for_used_xorbs(tx: Tx, sender: Sender, files: Sequence[VerifiedFile]) -> None:
+    """End the guest's charges for xorbs all of whose chunks are in files of the repo, which are charged from now on. A
+    xorb of which a file uses one chunk is stored as a whole, so it stays charged (attack O72).
+    """
+    counts = {charged_as(xorb): (xorb, count) for file in files for xorb, count in file.chunk_counts.items()}
+    charged = await guest_store.files_charged(tx, sender.user_id, sender.repo.id, counts)
+    used = []
+    for name in charged:
+        xorb, count = counts[name]
+        found = await store.all_ranges_in(tx, sender.repo.id, xorb, MAX_FILES_CHECKED)
+        if merged_packed(found, MAX_RANGES_CHECKED) == [(0, count)]:
+            used.append(name)
+    await guest_store.drop_pending(tx, sender.user_id, sender.repo.id, used)
 
 
 async def _add(tx: Tx, item: VerifiedFile, *, by_guest: bool, now: int) -> None:

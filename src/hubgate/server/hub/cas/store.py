@@ -138,6 +138,13 @@ async def ranges_in(tx: Tx, repo_id: str, xorb_id: str, limit: int) -> list[byte
     return [bytes(row["ranges"]) for row in rows]
 
 
+async def all_ranges_in(tx: Tx, repo_id: str, xorb_id: str, limit: int) -> list[bytes]:
+    """Like `ranges_in`, with files of guests that no pull request uses."""
+    sql = "SELECT ranges FROM xet_file_xorbs WHERE repo_id = :repo_id AND xorb = :xorb ORDER BY oid LIMIT :limit"
+    rows = await tx.all(sql, {"repo_id": repo_id, "xorb": xorb_id, "limit": limit})
+    return [bytes(row["ranges"]) for row in rows]
+
+
 async def xorbs_beside(tx: Tx, repo_id: str, xorb_id: str, limit: int) -> list[StoredXorb]:
     """The xorbs of the files in a repo that have chunks of this xorb."""
     rows = await tx.all(

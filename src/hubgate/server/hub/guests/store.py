@@ -199,12 +199,19 @@ async def release_file_charges(tx: Tx, repo_id: str, num: int) -> None:
 
 async def expire_file_charges(tx: Tx, before: int) -> None:
     """Delete charges for large files that were announced but never uploaded, or were deleted. Charges for git storage
-    do not expire, since git objects are never deleted.
+    do not expire, since git objects are never deleted. The charge for a xorb (`xorb:` and its id) expires once the
+    xorb is neither waiting for a file nor in one that only guests uploaded.
     """
     await tx.exec(
         """
         DELETE FROM guest_bytes WHERE num = 0 AND oid <> '' AND updated_at < :before AND NOT EXISTS (
             SELECT 1 FROM lfs_links l WHERE l.repo_id = guest_bytes.repo_id AND l.oid = guest_bytes.oid AND l.guest = 1
+        ) AND NOT EXISTS (
+            SELECT 1 FROM xorb_uploads u WHERE u.repo_id = guest_bytes.repo_id AND u.user_id = guest_bytes.user_id
+            AND u.xorb = substr(guest_bytes.oid, 6) AND u.guest = 1
+        ) AND NOT EXISTS (
+            SELECT 1 FROM xet_file_xorbs p JOIN lfs_links f ON f.repo_id = p.repo_id AND f.oid = p.oid
+            WHERE p.repo_id = guest_bytes.repo_id AND p.xorb = substr(guest_bytes.oid, 6) AND f.guest = 1
         )
         """,
         {"before": before},
@@ -324,8 +331,25 @@ async def files_due(tx: Tx, repo_id: str, before: int, limit: int) -> dict[str, 
     return {row["oid"]: int(row["size"]) for row in rows}
 
 
-async def drop_due(tx: Tx, repo_id: str, oids: Collection[str], before: int) -> None:
+async def drop_due(tx: Tx, repo_id: str, oids: Collection[str], before: int, now: int) -> None:
+    """Delete files. A xorb that another file still needs is charged instead of the file, as a whole."""
+    await tx.each(_CHARGE_REMAINING_XORBS, _files(repo_id, oids), {"before": before, "now": now})
     await tx.each(_DROP, _files(repo_id, oids), {"before": before})
+
+
+_CHARGE_REMAINING_XORBS = RowStatement(
+    f"""
+    INSERT INTO guest_bytes (user_id, repo_id, num, oid, bytes, updated_at)
+    SELECT DISTINCT c.user_id, c.repo_id, 0, 'xorb:' || x.id, x.size, CAST(:now AS bigint)
+    FROM lfs_links l JOIN guest_bytes c ON c.repo_id = l.repo_id AND c.oid = l.oid
+    JOIN xet_file_xorbs p ON p.repo_id = l.repo_id AND p.oid = l.oid JOIN xorbs x ON x.id = p.xorb
+    /*pg CROSS JOIN batch */ WHERE l.repo_id = :repo_id AND l.oid = :oid AND {_DUE} AND EXISTS (
+        SELECT 1 FROM xet_file_xorbs o WHERE o.xorb = p.xorb AND o.repo_id = p.repo_id AND o.oid <> p.oid
+    )
+    ON CONFLICT (user_id, repo_id, num, oid) DO NOTHING
+    """,
+    _FILE,
+)
 
 
 _DROP = RowStatement(

@@ -98,7 +98,7 @@ class GuestSweep:
                 return
             await store.assign_to_owner(tx, repo_id, {by_pointer[sha] for sha in own})
             await store.set_needed(tx, repo_id, {by_pointer[sha] for sha in needed}, generation)
-            await store.drop_due(tx, repo_id, {by_pointer[sha] for sha in others - needed}, before)
+            await store.drop_due(tx, repo_id, {by_pointer[sha] for sha in others - needed}, before, self.repos.clock())
 
         await self.repos.db.write_long(unit)
 

@@ -1,0 +1,52 @@
+"""O70: files that consist of very many ranges of chunks do not occupy the event loop."""
+
+import pytest
+from tests.bed.call_counts import calls_on_loop
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub
+from tests.bed.xet import XetClient, file_of, xorb_of_chunks
+
+from hubgate.server.hub.xet.hashes import hash_text
+
+CHUNKS = [b"%d" % number for number in range(2_000)]
+EVERY_OTHER = range(0, len(CHUNKS), 2)
+
+
+@pytest.mark.one_engine
+def test_o70_ranges_of_a_file_are_searched_once_for_each_term(hub: RunningHub) -> None:
+    """Comparing each term with each range would be quadratic."""
+    xorb = xorb_of_chunks(CHUNKS)
+    file = file_of(b"".join(CHUNKS[at] for at in EVERY_OTHER), *((xorb, at, at + 1) for at in EVERY_OTHER))
+    ada_user, bob_user = create_user(hub, "ada"), create_user(hub, "bob")
+    with api(hub, create_token(hub, ada_user)) as ada, api(hub, create_token(hub, bob_user)) as bob:
+        create_repo(ada, "open")
+        create_repo(bob, "mine")
+        owner, reader = XetClient(ada, "ada/open").sign_in(), XetClient(bob, "bob/mine").sign_in()
+        assert owner.send_xorb(xorb).status_code == 200
+        assert owner.send_shard([file]).status_code == 200
+        with calls_on_loop(hub) as calls:
+            assert reader.send_shard([file]).status_code == 200
+        assert calls["<genexpr>"] < 10 * len(EVERY_OTHER)
+        assert calls["unpack"] == 0, "in a thread"
+        with calls_on_loop(hub) as calls:
+            answer = owner.get(f"/v2/reconstructions/{hash_text(file.hash)}", range="bytes=0-0")
+        assert answer.status_code == 200
+        assert calls.total() < 5 * len(EVERY_OTHER)
+        with calls_on_loop(hub) as calls:
+            assert reader.look_up(xorb.table.hash_of(0)).status_code == 200
+        assert calls.total() < 5 * len(EVERY_OTHER)
+
+
+@pytest.mark.one_engine
+@pytest.mark.limits(file_terms=3)
+def test_o70_file_with_too_many_terms_is_rejected(hub: RunningHub) -> None:
+    xorb = xorb_of_chunks(CHUNKS[:8])
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        client = XetClient(ada, "ada/tiny").sign_in()
+        assert client.send_xorb(xorb).status_code == 200
+        for count, expected in ((3, 200), (4, 400)):
+            parts = [(xorb, 2 * at, 2 * at + 1) for at in range(count)]
+            file = file_of(b"".join(CHUNKS[start] for _, start, _ in parts), *parts)
+            assert client.send_shard([file]).status_code == expected
