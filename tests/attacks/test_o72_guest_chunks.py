@@ -3,7 +3,9 @@
 import random
 from pathlib import Path
 
+from tests.bed.apps import create_app, tokens_for
 from tests.bed.engines import Engine
+from tests.bed.people import api
 from tests.bed.public_repo import PublicRepo, hub_with_public_repo
 from tests.bed.xet import XetClient, file_of, whole_file, xorb_of, xorb_of_chunks
 
@@ -119,3 +121,24 @@ def test_o72_file_beyond_the_limit_is_rejected_before_it_is_read(engine: Engine,
         file = file_of(b"\0" * 300_000, *[(zeros, 0, len(zeros.table))] * 3)
         refused = guest.send_shard([file])
         assert (refused.status_code, "you may store 280,000 bytes" in refused.text) == (403, True)
+
+
+def test_o72_app_that_is_a_guest_in_its_users_repo_is_limited(engine: Engine, tmp_path: Path) -> None:
+    """Its uploads do not count for the quota of the owner."""
+    with hub_with_public_repo(engine, tmp_path, guest_bytes="280000") as scene:
+        client = create_app(scene.hub, scene.ada_user, scopes=("openid", "write-discussions"))
+        token = tokens_for(client, scene.ada_user, scope="openid write-discussions")["access_token"]
+        with api(scene.hub, token) as app:
+            guest = XetClient(app, "ada/tiny", query="?create_pr=1").sign_in()
+            guest.upload(noise(1))
+            guest.upload(noise(2))
+            assert guest.send_xorb(xorb_of(noise(3))).status_code == 403
+
+
+def test_o44_o72_permission_is_checked_again_after_the_verification(engine: Engine, tmp_path: Path) -> None:
+    with hub_with_public_repo(engine, tmp_path) as scene:
+        guest = guest_of(scene)
+        assert guest.send_xorb(LARGE).status_code == 200
+        scene.at_failpoint("shard-verified", "UPDATE repos SET private = 1")
+        assert guest.send_shard([whole_file(b"".join(PARTS), LARGE)]).status_code == 404
+        assert XetClient(scene.ada, "ada/tiny").sign_in().commit("w.bin", b"".join(PARTS)).status_code == 422

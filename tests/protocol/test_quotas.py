@@ -112,6 +112,21 @@ def test_references_to_others_xorbs_count(hub: RunningHub) -> None:
         assert usage(hub, "user", bob_user.id).used == len(xorb.body)
 
 
+def test_guests_files_count_once_a_writer_uses_them(hub: RunningHub) -> None:
+    ada_user, eve_user = create_user(hub, "ada"), create_user(hub, "eve")
+    set_quota(hub, "user", ada_user.id, 150_000)
+    with api(hub, create_token(hub, ada_user)) as ada, api(hub, create_token(hub, eve_user)) as eve:
+        create_repo(ada, "tiny")
+        guest = XetClient(eve, "ada/tiny", query="?create_pr=1").sign_in()
+        for number in range(2):
+            guest.upload(noise(number))
+        assert usage(hub, "user", ada_user.id).used == 0
+        writer = XetClient(ada, "ada/tiny")
+        assert writer.commit("0.bin", noise(0)).status_code == 200
+        refused = writer.commit("1.bin", noise(1))
+        assert (refused.status_code, refused.headers["x-error-code"]) == (403, CODE)
+
+
 def test_repo_cannot_be_moved_to_an_owner_without_room(hub: RunningHub) -> None:
     ada_user = create_user(hub, "ada")
     acme = create_organization(hub, "acme", ada_user)

@@ -5,7 +5,7 @@ files of a shard become visible in one transaction, or none does.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -73,8 +73,12 @@ class VerifiedFile(Struct, frozen=True):
     first_chunk: tuple[bytes, str] | None
 
 
-async def register_shard(repos: Repos, sender: Sender, data: bytes, progress: Progress) -> None:
-    """Verify and register the files of a shard. Raises `InvalidXet` if anything is wrong with it."""
+async def register_shard(
+    repos: Repos, sender: Sender, data: bytes, progress: Progress, reload_sender: Callable[[], Awaitable[Sender]]
+) -> None:
+    """Verify and register the files of a shard. Raises `InvalidXet` if anything is wrong with it. The sender's
+    permission is checked again before files are registered: verification may take hours (attack O44).
+    """
     shard = await in_long_thread(parse_upload, data)
     files, hashes = await in_long_thread(_named, repos, shard)
     progress.total = len(files)
@@ -93,7 +97,7 @@ async def register_shard(repos: Repos, sender: Sender, data: bytes, progress: Pr
         except ObjectMissing as error:
             raise InvalidXet(_XORB_DELETED) from error
     failpoint.hit("shard-verified")
-    await _register(repos, sender, verified)
+    await _register(repos, await reload_sender(), verified)
     failpoint.hit("shard-registered")
 
 
@@ -128,7 +132,7 @@ async def _check_guest_sizes(repos: Repos, sender: Sender, files: Sequence[Shard
     known = await repos.db.read_long(lambda tx: lfs_store.sizes_of(tx, sender.repo.id, list(sizes)))
     added = sum(size for oid, size in sizes.items() if known.get(oid) != size)
     if added > repos.guest_bytes:
-        charged = await repos.db.read_long(lambda tx: guest_store.bytes_charged(tx, sender.user_id))
+        charged = await repos.db.read_long(lambda tx: guest_store.bytes_charged(tx, sender.user_id, sender.repo.id))
         raise storage_exceeded(repos, charged, f"{added:,}")
 
 

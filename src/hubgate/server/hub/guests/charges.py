@@ -16,6 +16,7 @@ from hubgate.server.accounts.account_locks import lock_account_by_id
 from hubgate.server.errors import Forbidden
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.guests import store
+from hubgate.server.hub.quotas.quotas import check_added, lock_and_measure
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.transactions import lock_repo
 from hubgate.server.storage.database import Database, Tx
@@ -58,9 +59,9 @@ def charge_of(repo: Repo, identity: Identity, num: int = 0) -> Charge | None:
     return Charge(identity.user_id, num)
 
 
-async def bytes_charged(repos: Repos, charge: Charge) -> int:
+async def bytes_charged(repos: Repos, repo: Repo, charge: Charge) -> int:
     """The bytes charged to the user, including the part of this charge that is already recorded."""
-    return await repos.db.read_long(lambda tx: store.bytes_charged(tx, charge.user_id))
+    return await repos.db.read_long(lambda tx: store.bytes_charged(tx, charge.user_id, repo.id))
 
 
 async def charge_git_storage(repos: Repos, repo: Repo, charge: Charge, size: int) -> None:
@@ -68,7 +69,7 @@ async def charge_git_storage(repos: Repos, repo: Repo, charge: Charge, size: int
     now = repos.clock()
 
     async def unit(tx: Tx) -> None:
-        await _check_storage_limit(tx, repos, charge.user_id, size)
+        await _check_storage_limit(tx, repos, charge.user_id, repo.id, size)
         await lock_repo(tx, repo.id)
         # Recorded under the negated number until the pull request uses the bytes.
         await store.charge_git(tx, charge.user_id, repo.id, -charge.num, size, now)
@@ -106,13 +107,18 @@ async def use_files(repos: Repos, repo: Repo, charge: Charge | None, oids: Colle
     failpoint.hit("guest-files-found")
 
     async def unit(tx: Tx) -> set[str]:
+        measured = None
         if charge is not None:
             await lock_account_by_id(tx, charge.user_id)
+        else:
+            measured = await lock_and_measure(tx, repos, repo.id)
         # The sweep may have deleted files, and cannot delete more until this transaction ends.
         await lock_repo(tx, repo.id)
         current = await store.links_among(tx, repo.id, others)
         if charge is None:
             await store.assign_to_owner(tx, repo.id, current.of_guests)
+            if measured is not None:
+                await check_added(tx, repos, *measured)
         else:
             await charge_files(tx, repos, charge.user_id, repo.id, current.of_guests, now)
             charge.files.update(current.of_guests)
@@ -151,7 +157,7 @@ async def charge_text(tx: Tx, repos: Repos, repo: Repo, charge: Charge, num: int
     recorded under the negated number, so that a merge does not release it. The transaction must have locked the user.
     """
     size += TEXT_OVERHEAD
-    await _check_storage_limit(tx, repos, charge.user_id, size)
+    await _check_storage_limit(tx, repos, charge.user_id, repo.id, size)
     await store.charge_git(tx, charge.user_id, repo.id, -num, size, now)
 
 
@@ -196,13 +202,13 @@ async def charge_files(tx: Tx, repos: Repos, user_id: str, repo_id: str, sizes: 
     sizes = {oid: max(size, MIN_FILE_CHARGE) for oid, size in sizes.items()}
     charged = await store.files_charged(tx, user_id, repo_id, sizes)
     added = sum(max(size - charged.get(oid, 0), 0) for oid, size in sizes.items())
-    await _check_storage_limit(tx, repos, user_id, added)
+    await _check_storage_limit(tx, repos, user_id, repo_id, added)
     await store.charge(tx, user_id, repo_id, 0, sizes, now)
 
 
-async def _check_storage_limit(tx: Tx, repos: Repos, user_id: str, size: int) -> None:
+async def _check_storage_limit(tx: Tx, repos: Repos, user_id: str, repo_id: str, size: int) -> None:
     await lock_account_by_id(tx, user_id)
-    charged, limit = await store.bytes_charged(tx, user_id), repos.guest_bytes
+    charged, limit = await store.bytes_charged(tx, user_id, repo_id), repos.guest_bytes
     if size and charged + size > limit:
         raise storage_exceeded(repos, charged, f"{size:,}")
 

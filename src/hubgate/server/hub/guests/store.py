@@ -70,14 +70,17 @@ def _files(repo_id: str, oids: Iterable[str]) -> list[Params]:
 # Charges.
 
 
-async def bytes_charged(tx: Tx, user_id: str) -> int:
-    """The bytes charged to a user in repos that the user may not write to. A large file counts once per repo."""
+async def bytes_charged(tx: Tx, user_id: str, repo_id: str) -> int:
+    """The bytes charged to a user in repos that the user may not write to; or else, if the user may write to this repo
+    and is a guest because of a token, in repos that the user may write to. A large file counts once per repo.
+    """
+    condition = _MAY_WRITE if await is_writer(tx, repo_id, user_id) else f"NOT {_MAY_WRITE}"
     row = await tx.one(
         f"""
         SELECT CAST(COALESCE(SUM(x.charged), 0) AS bigint) AS n FROM (
             SELECT CASE WHEN g.oid = '' THEN SUM(g.bytes) ELSE MAX(g.bytes) END AS charged
             FROM guest_bytes g JOIN repos r ON r.id = g.repo_id
-            WHERE g.user_id = :user_id AND NOT {_MAY_WRITE} GROUP BY g.repo_id, g.oid
+            WHERE g.user_id = :user_id AND {condition} GROUP BY g.repo_id, g.oid
         ) x
         """,
         {"user_id": user_id},

@@ -82,8 +82,14 @@ async def used_if_limited(tx: Tx, repos: Repos, owner: RepoOwner) -> int | None:
     return await store.used(tx, owner.id) if await limit_of(tx, repos, owner.kind, owner.id) else None
 
 
+async def lock_and_measure(tx: Tx, repos: Repos, repo_id: str) -> tuple[RepoOwner, int] | None:
+    """Lock the owner of a repo like `check_file`, and return it with the bytes that it uses; None without a limit."""
+    found = await _lock_limited_owner(tx, repos, repo_id)
+    return (found[0], await store.used(tx, found[0].id)) if found is not None else None
+
+
 async def check_added(tx: Tx, repos: Repos, owner: RepoOwner, used_before: int | None) -> None:
-    """Reject a move that made a locked owner exceed the quota."""
+    """Reject a move, or the use of guests' files, that made a locked owner exceed the quota."""
     if used_before is not None:
         limit, used = await limit_of(tx, repos, owner.kind, owner.id), await store.used(tx, owner.id)
         Usage(used_before, limit).check(owner.name, used - used_before)

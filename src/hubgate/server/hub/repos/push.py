@@ -77,7 +77,7 @@ async def push(
         # A charge ends with the merge of its pull request, so everything charged must be in that pull request.
         await _drain(pack)
         return PushOutcome(_for_all(request, "refused, see above"), messages=[ONE_AT_A_TIME])
-    in_use = await bytes_charged(repos, charge) if charge is not None else 0
+    in_use = await bytes_charged(repos, repo, charge) if charge is not None else 0
     async with quarantine(repos.folders.root, folder) as incoming:
         try:
             max_bytes = repos.guest_bytes - in_use if charge is not None else MAX_PACK_BYTES
