@@ -7,7 +7,9 @@ from tests.bed.repos import create_repo
 from tests.bed.running_hub import RunningHub
 from tests.bed.xet import XetClient, file_of, xorb_of_chunks
 
+from hubgate.server.hub.cas import lookups
 from hubgate.server.hub.xet.hashes import hash_text
+from hubgate.server.hub.xet.shard import Shard
 
 CHUNKS = [b"%d" % number for number in range(2_000)]
 EVERY_OTHER = range(0, len(CHUNKS), 2)
@@ -50,3 +52,20 @@ def test_o70_file_with_too_many_terms_is_rejected(hub: RunningHub) -> None:
             parts = [(xorb, 2 * at, 2 * at + 1) for at in range(count)]
             file = file_of(b"".join(CHUNKS[start] for _, start, _ in parts), *parts)
             assert client.send_shard([file]).status_code == expected
+
+
+@pytest.mark.one_engine
+def test_o70_answer_of_a_lookup_is_bounded_by_its_chunks(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Xorbs can have eight times as many chunks as usual."""
+    monkeypatch.setattr(lookups, "_MAX_CHUNKS", 15)
+    xorbs = [xorb_of_chunks(CHUNKS[start : start + 10]) for start in range(0, 100, 10)]
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        client = XetClient(ada, "ada/tiny").sign_in()
+        for xorb in xorbs:
+            assert client.send_xorb(xorb).status_code == 200
+        file = file_of(b"".join(CHUNKS[:100]), *((xorb, 0, 10) for xorb in xorbs))
+        assert client.send_shard([file]).status_code == 200
+        answer = client.look_up(xorbs[0].table.hash_of(0))
+        assert answer.status_code == 200
+        assert len(list(Shard(answer.content).xorbs())) == 2

@@ -51,6 +51,7 @@ _CHUNKS_PER_STEP = 50_000
 _TERMS_PER_STEP = 2_000
 # A term, its verification hash, and the table of its xorb.
 _Checked = tuple[Term, bytes, XorbTable]
+_TOO_MANY_XORBS = "The shard names too many xorbs. Send several shards."
 _XORB_DELETED = "A xorb that the shard refers to was deleted in the meantime. Upload the files again."
 
 
@@ -114,13 +115,16 @@ def _named(repos: Repos, shard: Shard) -> tuple[list[ShardFile], set[str]]:
             xorbs.add(term.xorb)
             chunks += term.end - term.start
             size += term.size
+        if len(xorbs) > repos.limits.shard_xorbs:
+            raise InvalidXet(_TOO_MANY_XORBS)
         if len(files) > repos.limits.shard_files or chunks > repos.limits.shard_chunks:
             raise InvalidXet("The shard has too many files or chunks. Send several shards.")
         if size > repos.limits.shard_bytes:
             raise InvalidXet(f"The files of the shard have more than {repos.limits.shard_bytes:,} bytes.")
-    xorbs.update(xorb.hash for xorb in shard.xorbs())
-    if len(xorbs) > repos.limits.shard_xorbs:
-        raise InvalidXet("The shard names too many xorbs. Send several shards.")
+    for xorb in shard.xorbs():
+        xorbs.add(xorb.hash)
+        if len(xorbs) > repos.limits.shard_xorbs:
+            raise InvalidXet(_TOO_MANY_XORBS)
     return files, {hash_text(xorb) for xorb in xorbs}
 
 
