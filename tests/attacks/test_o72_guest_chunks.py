@@ -123,6 +123,19 @@ def test_o72_file_beyond_the_limit_is_rejected_before_it_is_read(engine: Engine,
         assert (refused.status_code, "you may store 280,000 bytes" in refused.text) == (403, True)
 
 
+def test_o72_xorb_that_is_larger_than_its_content_stays_charged(engine: Engine, tmp_path: Path) -> None:
+    """Each chunk has a header of eight bytes, so a file of tiny chunks is much smaller than what is stored for it."""
+    with hub_with_public_repo(engine, tmp_path, guest_bytes="280000") as scene:
+        guest, answers = guest_of(scene), []
+        for number in range(4):
+            content = noise(number, 8_000)
+            xorb = xorb_of_chunks(content[at : at + 1] for at in range(len(content)))
+            answers.append(guest.send_xorb(xorb).status_code)
+            if answers[-1] == 200:
+                assert guest.send_shard([whole_file(content, xorb)]).status_code == 200
+        assert answers == [200, 200, 200, 403]
+
+
 def test_o72_app_that_is_a_guest_in_its_users_repo_is_limited(engine: Engine, tmp_path: Path) -> None:
     """Its uploads do not count for the quota of the owner."""
     with hub_with_public_repo(engine, tmp_path, guest_bytes="280000") as scene:

@@ -47,6 +47,9 @@ from hubgate.server.storage.database import ConstraintViolated, Tx
 
 # Chunks that are checked before other threads get a turn.
 _CHUNKS_PER_STEP = 50_000
+# How many bytes a xorb may have as stored for each byte of content, to be charged as the content of files: chunks of a
+# byte, or compressed badly on purpose, have more.
+_MOST_STORED = 2
 # Terms that are read on the event loop before other requests get a turn.
 _TERMS_PER_STEP = 2_000
 # A term, its verification hash, and the table of its xorb.
@@ -64,8 +67,8 @@ class Progress:
 
 
 class VerifiedFile(Struct, frozen=True):
-    """A file to register: packed ranges of chunks by the ids of its xorbs, the number of chunks of each of these xorbs,
-    and its first chunk with its xorb, which clients look up.
+    """A file to register: packed ranges of chunks by the ids of its xorbs, the number of chunks of each of these xorbs
+    unless it is much larger as stored, and its first chunk with its xorb, which clients look up.
     """
 
     file: ChunkedFile
@@ -153,7 +156,8 @@ async def _verify(
         if first is None and table.includes(term.start, term.end):
             first = table.hash_of(term.start), xorb.id
         ranges.setdefault(xorb.id, []).append((term.start, term.end))
-        counts[xorb.id] = len(table)
+        if table.stored_size <= _MOST_STORED * table.size:
+            counts[xorb.id] = len(table)
         batch.append((term, claimed, table))
         chunks += term.end - term.start
         if chunks > _CHUNKS_PER_STEP or len(batch) > _TERMS_PER_STEP:
