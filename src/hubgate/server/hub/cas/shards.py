@@ -18,7 +18,6 @@ from hubgate.server.hub.cas import files_store, store
 from hubgate.server.hub.cas.files_store import ChunkedFile
 from hubgate.server.hub.cas.model import Sender
 from hubgate.server.hub.cas.permissions import (
-    MAX_FILES_CHECKED,
     MAX_RANGES_CHECKED,
     MAX_REPOS_CHECKED,
     UsableXorb,
@@ -41,7 +40,7 @@ from hubgate.server.hub.xet.hashes import hash_text
 from hubgate.server.hub.xet.invalid import InvalidXet
 from hubgate.server.hub.xet.shard import Shard, ShardFile, Term, parse_upload
 from hubgate.server.hub.xet.shard_format import RECORD_SIZE
-from hubgate.server.hub.xet.xorb_table import XorbTable
+from hubgate.server.hub.xet.xorb_table import MAX_CHUNKS, XorbTable
 from hubgate.server.objects.model import ObjectMissing
 from hubgate.server.storage.database import ConstraintViolated, Tx
 
@@ -243,7 +242,7 @@ async def _drop_charges_for_used_xorbs(tx: Tx, sender: Sender, files: Sequence[V
     used = []
     for name in charged:
         xorb, count = counts[name]
-        found = await store.all_ranges_in(tx, sender.repo.id, xorb, MAX_FILES_CHECKED)
+        found = await store.all_ranges_in(tx, sender.repo.id, xorb, MAX_CHUNKS)
         if merged_packed(found, MAX_RANGES_CHECKED) == [(0, count)]:
             used.append(name)
     await guest_store.drop_pending(tx, sender.user_id, sender.repo.id, used)
