@@ -2,6 +2,7 @@
 nothing that is wrong.
 """
 
+import asyncio
 import random
 import time
 from collections.abc import Iterator
@@ -137,7 +138,8 @@ async def test_other_answers_are_errors(tmp_path: Path, answer: bytes, expected:
     with run_far_end(lambda _: answer) as far_end:
         async with far_end.place(tmp_path).opened(**ONCE) as objects:
             with pytest.raises(expected):
-                await keys_in(objects)
+                async with asyncio.timeout(20):
+                    await keys_in(objects)
 
 
 async def test_download_that_breaks_off_continues(tmp_path: Path) -> None:
