@@ -199,6 +199,7 @@ object_deletions = Table(
     Column("key", Text, primary_key=True),
     # The first segment of the key, such as lfs.
     Column("kind", Text, nullable=False),
+    # When it was marked, or its deletion began.
     Column("marked_at", BigInteger, nullable=False),
     # 1 once the deletion has begun: the content may be gone, and cannot be used before the row is deleted.
     Column("is_deleting", BigInteger, nullable=False),

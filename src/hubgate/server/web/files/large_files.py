@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import Caller, caller_of
+from hubgate.server.access.caller import Caller, caller_of, share_key_of
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
 from hubgate.server.clock import SECOND
@@ -29,6 +29,7 @@ from hubgate.server.hub.lfs.signed_urls import DOWNLOAD_VALIDITY_SECONDS, UPLOAD
 from hubgate.server.hub.quotas.quotas import check_announced, check_file
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo, RepoType
+from hubgate.server.jobs.slots import Slots
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.files.media_types import BYTES
 from hubgate.server.web.files.responses import FileSender
@@ -83,6 +84,8 @@ class ObjectAnswer(msgspec.Struct):
 
 def routes(repos: Repos) -> list[Route]:
     sender = ContentSender(FileSender(repos.limits.stall_seconds), repos)
+    # One for each upload: every join writes a copy of the whole file, and repeating the request costs a client nothing.
+    joins = Slots(1_000, 1_000, "The parts of this file are being joined. Try again.", max_per_repo=1)
 
     async def batch(request: HubRequest, given: tuple[Repo, BatchRequest]) -> Response:
         repo, body = given
@@ -143,11 +146,15 @@ def routes(repos: Repos) -> list[Route]:
         etags = [sent.etag.strip('"') for sent in in_order]
         if not all(map(parts.is_fingerprint, etags)):
             raise Unprocessable("etag must be the value returned by the upload of the part.")
-        # A client that lost the response repeats the request after the parts were deleted.
-        if not await _is_stored(repos, grant.repo_id, grant.oid, grant.size):
-            layout = _layout(repos, grant.size)
-            await parts.complete(repos.large_files, f"{grant.repo_id}-{grant.oid}", grant.oid, layout, etags)
-            await _link(repos, grant)
+        upload_id = f"{grant.repo_id}-{grant.oid}"
+        async with joins.acquire(share_key_of(request), upload_id):
+            # A client that lost the response repeats the request after the parts were deleted.
+            if not await _is_stored(repos, grant.repo_id, grant.oid, grant.size):
+                layout = _layout(repos, grant.size)
+                await parts.complete(repos.large_files, upload_id, grant.oid, layout, etags)
+                await _link(repos, grant)
+                # Afterwards: a client whose request failed repeats it, and needs the parts.
+                await parts.delete(repos.large_files, upload_id)
         return LfsResponse({})
 
     async def download(request: HubRequest) -> ASGIApp:
@@ -226,7 +233,13 @@ async def in_parallel(look_up: Callable[[V], Awaitable[T]], values: Sequence[V])
         async with turns:
             return await look_up(value)
 
-    return await asyncio.gather(*map(in_turn, values))
+    try:
+        async with asyncio.TaskGroup() as group:
+            # If one fails, the others are cancelled: a store that is away is not asked a thousand times for nobody.
+            tasks = [group.create_task(in_turn(value)) for value in values]
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from failures.exceptions[0].__cause__
+    return [task.result() for task in tasks]
 
 
 async def _hidden_from(repos: Repos, repo: Repo, caller: Caller, objects: Sequence[LargeObject]) -> set[str]:
