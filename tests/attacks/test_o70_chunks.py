@@ -7,7 +7,6 @@ from tests.bed.repos import create_repo
 from tests.bed.running_hub import RunningHub
 from tests.bed.xet import XetClient, file_of, xorb_of_chunks
 
-from hubgate.server.hub.cas import lookups
 from hubgate.server.hub.xet.hashes import hash_text
 from hubgate.server.hub.xet.shard import Shard
 
@@ -55,9 +54,9 @@ def test_o70_file_with_too_many_terms_is_rejected(hub: RunningHub) -> None:
 
 
 @pytest.mark.one_engine
-def test_o70_answer_of_a_lookup_is_bounded_by_its_chunks(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.limits(lookup_chunks=15)
+def test_o70_answer_of_a_lookup_is_bounded_by_its_chunks(hub: RunningHub) -> None:
     """Xorbs can have eight times as many chunks as usual."""
-    monkeypatch.setattr(lookups, "_MAX_CHUNKS", 15)
     xorbs = [xorb_of_chunks(CHUNKS[start : start + 10]) for start in range(0, 100, 10)]
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         create_repo(ada, "tiny")

@@ -25,8 +25,6 @@ from hubgate.server.hub.xet.xorb_table import XorbTable
 _VALIDITY = 12 * HOUR
 # Xorbs in an answer: about four gigabytes of files.
 _MAX_XORBS = 64
-# Chunks in an answer, after which no xorb is added: about three megabytes. A xorb usually has a thousand.
-_MAX_CHUNKS = 64 * 1024
 _KEY_PURPOSE = "chunk look-ups"
 
 
@@ -45,7 +43,7 @@ async def _answer(repos: Repos, identity: Identity, found: ReadableXorb, table: 
     others = await repos.db.read_long(lambda tx: store.xorbs_beside(tx, home.id, found.xorb.id, _MAX_XORBS))
     listed, count = {found.xorb.hash: table}, len(table)
     for xorb in others:
-        if count >= _MAX_CHUNKS:
+        if count >= repos.limits.lookup_chunks:
             break
         if xorb.hash not in listed:
             listed[xorb.hash] = await _shown(repos, xorb, await ranges_in(repos, home, xorb))
