@@ -31,7 +31,7 @@ from hubgate.server.hub.cas.xorbs import charged_as
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_long_thread, in_thread
 from hubgate.server.hub.guests import store as guest_store
-from hubgate.server.hub.guests.charges import charge_files, storage_exceeded
+from hubgate.server.hub.guests.charges import charge_files, charge_of, hidden_files, storage_exceeded
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.quotas.quotas import check_references
 from hubgate.server.hub.repos.transactions import lock_repo
@@ -135,7 +135,9 @@ async def _check_guest_sizes(repos: Repos, sender: Sender, files: Sequence[Shard
     of files.
     """
     sizes = await in_long_thread(lambda: {file.sha256 or "": sum(term.size for term in file.terms()) for file in files})
-    known = await repos.db.read_long(lambda tx: lfs_store.sizes_of(tx, sender.repo.id, list(sizes)))
+    hidden = await hidden_files(repos, sender.repo, charge_of(sender.repo, sender.identity), sizes)
+    found = [oid for oid in sizes if oid not in hidden]
+    known = await repos.db.read_long(lambda tx: lfs_store.sizes_of(tx, sender.repo.id, found))
     added = sum(size for oid, size in sizes.items() if known.get(oid) != size)
     if added > repos.guest_bytes:
         charged = await repos.db.read_long(lambda tx: guest_store.bytes_charged(tx, sender.user_id, sender.repo.id))
@@ -214,8 +216,9 @@ async def _register(repos: Repos, sender: Sender, files: Sequence[VerifiedFile])
             await lock_account_by_id(tx, sender.user_id)
             await lock_repo(tx, repo_id)
             sizes = {item.file.oid: item.file.size for item in files}
-            links = await guest_store.links_among(tx, repo_id, sizes)
-            sizes = {oid: size for oid, size in sizes.items() if oid not in links.of_owner}
+            if sender.reads_repo:
+                links = await guest_store.links_among(tx, repo_id, sizes)
+                sizes = {oid: size for oid, size in sizes.items() if oid not in links.of_owner}
         else:
             await check_references(tx, repos, repo_id, xorbs)
             await lock_repo(tx, repo_id)
@@ -224,6 +227,7 @@ async def _register(repos: Repos, sender: Sender, files: Sequence[VerifiedFile])
         if by_guest:
             await _drop_charges_for_used_xorbs(tx, sender, files)
             await charge_files(tx, repos, sender.user_id, repo_id, sizes, now)
+            await guest_store.set_received(tx, sender.user_id, repo_id, sizes)
         first_chunks = [item.first_chunk for item in files if item.first_chunk is not None]
         await store.add_lookups(tx, list(dict.fromkeys(first_chunks)))
 
@@ -235,14 +239,18 @@ async def _register(repos: Repos, sender: Sender, files: Sequence[VerifiedFile])
 
 async def _drop_charges_for_used_xorbs(tx: Tx, sender: Sender, files: Sequence[VerifiedFile]) -> None:
     """End the guest's charges for xorbs all of whose chunks are in files of the repo, which are charged from now on. A
-    xorb of which a file uses one chunk is stored as a whole, so it stays charged (attack O72).
+    xorb of which a file uses one chunk is stored as a whole, so it stays charged (attack O72). For a guest who may not
+    read the repo, only the files of this shard count, whether or not the repo has them already.
     """
     counts = {charged_as(xorb): (xorb, count) for file in files for xorb, count in file.chunk_counts.items()}
     charged = await guest_store.files_charged(tx, sender.user_id, sender.repo.id, counts)
     used = []
     for name in charged:
         xorb, count = counts[name]
-        found = await store.all_ranges_in(tx, sender.repo.id, xorb, MAX_CHUNKS)
+        if sender.reads_repo:
+            found = await store.all_ranges_in(tx, sender.repo.id, xorb, MAX_CHUNKS)
+        else:
+            found = [file.xorbs[xorb] for file in files if xorb in file.xorbs]
         if merged_packed(found, MAX_RANGES_CHECKED) == [(0, count)]:
             used.append(name)
     await guest_store.drop_pending(tx, sender.user_id, sender.repo.id, used)

@@ -41,6 +41,8 @@ class Charge:
     user_id: str
     # The number of the pull request; 0 until it is created.
     num: int = 0
+    # Whether the user may read the files of the repo, which may be gated.
+    may_read: bool = True
     git_bytes: int = 0
     # The ids of large files that only guests uploaded.
     files: set[str] = field(default_factory=set)
@@ -56,7 +58,7 @@ def charge_of(repo: Repo, identity: Identity, num: int = 0) -> Charge | None:
     """A new charge; None if the caller may write to the repo. A writer's app without write permission is a guest."""
     if identity.user_id is None or decide(identity, Action.REPO_WRITE, repo.as_resource()).allowed:
         return None
-    return Charge(identity.user_id, num)
+    return Charge(identity.user_id, num, decide(identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed)
 
 
 async def bytes_charged(repos: Repos, repo: Repo, charge: Charge) -> int:
@@ -93,16 +95,29 @@ async def charge_uploads(repos: Repos, repo: Repo, user_id: str, sizes: Mapping[
     await repos.db.write_long(unit)
 
 
+async def hidden_files(repos: Repos, repo: Repo, charge: Charge | None, oids: Collection[str]) -> set[str]:
+    """Those files that are to be treated as if the repo did not have them. A guest who may not read the files of the
+    repo finds only those that the guest sent: knowing a hash does not reveal that the repo has the file (attack O78).
+    """
+    if charge is None or charge.may_read or not oids:
+        return set()
+    user_id = charge.user_id
+    return set(oids) - await repos.db.read_long(lambda tx: store.received_among(tx, user_id, repo.id, oids))
+
+
 async def use_files(repos: Repos, repo: Repo, charge: Charge | None, oids: Collection[str]) -> set[str]:
     """Record that a commit or push references large files, and return those that the repo does not have. A guest is
-    charged for files that only guests uploaded; files referenced by a writer become the owner's.
+    charged for files that only guests uploaded; files referenced by a writer become the owner's. A guest who may not
+    read the repo is charged for the owner's files too, since the remaining bytes would reveal them.
     """
     if not oids:
         return set()
+    hidden = await hidden_files(repos, repo, charge, oids)
     found = await repos.db.read_long(lambda tx: store.links_among(tx, repo.id, oids))
-    others = set(oids).difference(found.of_owner)
+    charges_all = charge is not None and not charge.may_read
+    others = set(oids).difference(hidden, () if charges_all else found.of_owner)
     if not others:
-        return set()
+        return hidden
     now = repos.clock()
     failpoint.hit("guest-files-found")
 
@@ -120,23 +135,24 @@ async def use_files(repos: Repos, repo: Repo, charge: Charge | None, oids: Colle
             if measured is not None:
                 await check_added(tx, repos, *measured)
         else:
-            await charge_files(tx, repos, charge.user_id, repo.id, current.of_guests, now)
-            charge.files.update(current.of_guests)
-        return others.difference(current.of_guests, current.of_owner)
+            charged = {**current.of_guests, **current.of_owner} if charges_all else current.of_guests
+            await charge_files(tx, repos, charge.user_id, repo.id, charged, now)
+            charge.files.update(charged)
+        return hidden | others.difference(current.of_guests, current.of_owner)
 
     return await repos.db.write_long(unit)
 
 
 async def move_to_large_file(tx: Tx, repo: Repo, charge: Charge, oid: str, size: int, now: int) -> bool:
     """Turn the charge for a file inside a commit, recorded by `charge_git_storage`, into a charge for a large file;
-    return whether the file is charged. If the owner has the file too, nothing is charged. The transaction must have
-    locked the user and the repo.
+    return whether the file is charged. If the owner has the file too, nothing is charged, unless that would reveal it
+    to the guest. The transaction must have locked the user and the repo.
     """
     await store.charge_git(tx, charge.user_id, repo.id, -charge.num, -size, now)
-    only_of_guests = bool((await store.links_among(tx, repo.id, [oid])).of_guests)
-    if only_of_guests:
+    is_charged = not charge.may_read or bool((await store.links_among(tx, repo.id, [oid])).of_guests)
+    if is_charged:
         await store.charge(tx, charge.user_id, repo.id, 0, {oid: max(size, MIN_FILE_CHARGE)}, now)
-    return only_of_guests
+    return is_charged
 
 
 async def assign_to_pull_request(tx: Tx, repo_id: str, num: int, charge: Charge, now: int) -> None:

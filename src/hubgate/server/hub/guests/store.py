@@ -225,20 +225,53 @@ async def expire_file_charges(tx: Tx, before: int) -> None:
 
 
 class Links(Struct, frozen=True):
-    """The files linked to a repo: the sizes of those that only guests uploaded, and the ids of the owner's."""
+    """The sizes of files linked to a repo: of those that only guests uploaded, and of the owner's."""
 
     of_guests: Mapping[str, int]
-    of_owner: Collection[str]
+    of_owner: Mapping[str, int]
 
 
 async def links_among(tx: Tx, repo_id: str, oids: Collection[str]) -> Links:
     rows = await tx.each(_LINK, _files(repo_id, oids))
     of_guests = {row["oid"]: int(row["size"]) for row in rows if row["guest"]}
-    return Links(of_guests, {row["oid"] for row in rows} - of_guests.keys())
+    return Links(of_guests, {row["oid"]: int(row["size"]) for row in rows if not row["guest"]})
 
 
 _LINK = RowStatement(
     "SELECT l.oid, l.size, l.guest FROM lfs_links l WHERE l.repo_id = :repo_id AND l.oid = :oid", _FILE
+)
+
+
+async def set_received(tx: Tx, user_id: str, repo_id: str, oids: Collection[str]) -> None:
+    """Record that a user, who is charged for these files, has sent them."""
+    await tx.each(_RECEIVED, _files(repo_id, oids), {"user_id": user_id})
+
+
+_RECEIVED = RowStatement(
+    """
+    UPDATE guest_bytes SET checked = 0 /*pg FROM batch */
+    WHERE user_id = :user_id AND repo_id = :repo_id AND num = 0 AND oid = :oid
+    """,
+    _FILE,
+)
+
+
+async def received_among(tx: Tx, user_id: str, repo_id: str, oids: Collection[str]) -> set[str]:
+    """Those files of a repo that this user sent, as long as the user is charged for them: an announcement alone says
+    nothing about what the user has.
+    """
+    rows = await tx.each(_RECEIVED_BY, _files(repo_id, oids), {"user_id": user_id})
+    return {row["oid"] for row in rows}
+
+
+_RECEIVED_BY = RowStatement(
+    """
+    SELECT l.oid FROM lfs_links l WHERE l.repo_id = :repo_id AND l.oid = :oid AND EXISTS (
+        SELECT 1 FROM guest_bytes g WHERE g.user_id = :user_id AND g.repo_id = l.repo_id AND g.oid = l.oid
+        AND (g.num > 0 OR g.checked IS NOT NULL)
+    )
+    """,
+    _FILE,
 )
 
 

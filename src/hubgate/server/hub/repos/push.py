@@ -25,6 +25,7 @@ from hubgate.server.hub.guests.charges import (
     bytes_charged,
     charge_git_storage,
     charge_of,
+    hidden_files,
     storage_exceeded,
     use_files,
 )
@@ -221,7 +222,7 @@ async def _pointer_problems(
     """The problems with pointers, by blob. The large files that a guest's push references are collected in
     `referenced_files`; those that a writer's push references become the owner's at once.
     """
-    problems = await _upload_problems(repos, repo, pointers)
+    problems = await _upload_problems(repos, repo, pointers, charge)
     valid = {pointer.oid for sha, pointer in pointers.items() if sha not in problems}
     if charge is None:
         missing = await use_files(repos, repo, None, valid)
@@ -235,12 +236,15 @@ async def _pointer_problems(
     }
 
 
-async def _upload_problems(repos: Repos, repo: Repo, pointers: Mapping[str, Pointer]) -> dict[str, str]:
+async def _upload_problems(
+    repos: Repos, repo: Repo, pointers: Mapping[str, Pointer], charge: Charge | None
+) -> dict[str, str]:
     """The problems with pointers to files that were never uploaded to the repo: knowing a hash must not grant access
     to a file.
     """
-    oids = list({pointer.oid for pointer in pointers.values()})
-    sizes = await repos.db.read_long(lambda tx: lfs_store.sizes_of(tx, repo.id, oids))
+    oids = {pointer.oid for pointer in pointers.values()}
+    oids -= await hidden_files(repos, repo, charge, oids)
+    sizes = await repos.db.read_long(lambda tx: lfs_store.sizes_of(tx, repo.id, list(oids)))
     problems: dict[str, str] = {}
     for sha, pointer in pointers.items():
         size = sizes.get(pointer.oid)
