@@ -7,6 +7,8 @@ from tests.bed.repos import create_repo
 from tests.bed.running_hub import RunningHub
 from tests.bed.xet import XetClient, file_of, xorb_of_chunks
 
+from hubgate.server import failpoint
+from hubgate.server.errors import StorageUnavailable
 from hubgate.server.hub.xet.hashes import hash_text
 from hubgate.server.hub.xet.shard import Shard
 
@@ -68,3 +70,58 @@ def test_o70_answer_of_a_lookup_is_bounded_by_its_chunks(hub: RunningHub) -> Non
         answer = client.look_up(xorbs[0].table.hash_of(0))
         assert answer.status_code == 200
         assert len(list(Shard(answer.content).xorbs())) == 2
+
+
+def test_o70_files_of_a_shard_are_registered_together(hub: RunningHub) -> None:
+    """A statement for each file would lock the database for seconds."""
+    xorb = xorb_of_chunks(CHUNKS[:200])
+    files = [file_of(CHUNKS[at], (xorb, at, at + 1)) for at in range(200)]
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        client = XetClient(ada, "ada/tiny").sign_in()
+        assert client.send_xorb(xorb).status_code == 200
+        with calls_on_loop(hub) as calls:
+            assert client.send_shard(files).status_code == 200
+        # With SQLite, transactions are not on the event loop, and only look-ups are counted.
+        assert calls["one"] + calls["exec"] + calls["each"] < 5 * len(files)
+        assert client.commit("w.bin", CHUNKS[199]).status_code == 200
+
+
+@pytest.mark.limits(registered_files=10)
+def test_o70_many_files_of_a_shard_are_registered_in_parts(hub: RunningHub) -> None:
+    """Others write between the parts. A shard that fails after a part is sent again."""
+    xorb = xorb_of_chunks(CHUNKS[:25])
+    files = [file_of(CHUNKS[at], (xorb, at, at + 1)) for at in range(25)]
+
+    def fail() -> None:
+        del failpoint.armed["shard-part-registered"]
+        raise StorageUnavailable
+
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        client = XetClient(ada, "ada/tiny").sign_in()
+        assert client.send_xorb(xorb).status_code == 200
+        failpoint.armed["shard-part-registered"] = fail
+        assert client.send_shard(files).status_code == 503
+        answers = [client.commit(f"{at}.bin", CHUNKS[at]).status_code for at in (0, 9, 10, 24)]
+        assert answers == [200, 200, 422, 422]
+        assert client.send_shard(files).status_code == 200
+        answers = [client.commit(f"{at}.bin", CHUNKS[at]).status_code for at in (0, 10, 24)]
+        assert answers == [200, 200, 200]
+
+
+def test_o70_xorbs_of_others_are_looked_for_together(hub: RunningHub) -> None:
+    xorbs = [xorb_of_chunks(CHUNKS[at : at + 2]) for at in range(0, 240, 2)]
+    file = file_of(b"".join(CHUNKS[:240]), *((xorb, 0, 2) for xorb in xorbs))
+    ada_user, bob_user = create_user(hub, "ada"), create_user(hub, "bob")
+    with api(hub, create_token(hub, ada_user)) as ada, api(hub, create_token(hub, bob_user)) as bob:
+        create_repo(ada, "open")
+        create_repo(bob, "mine")
+        owner, reader = XetClient(ada, "ada/open").sign_in(), XetClient(bob, "bob/mine").sign_in()
+        for xorb in xorbs:
+            assert owner.send_xorb(xorb).status_code == 200
+        assert owner.send_shard([file]).status_code == 200
+        with calls_on_loop(hub) as calls:
+            assert reader.send_shard([file]).status_code == 200
+        assert calls["read_long"] < len(xorbs)
+        assert reader.download(file) == b"".join(CHUNKS[:240])

@@ -109,6 +109,17 @@ def test_o72_waiting_xorb_stays_charged_while_it_is_stored(engine: Engine, tmp_p
         assert guest_of(scene).send_xorb(xorb_of(noise(1))).status_code == 403
 
 
+def test_o72_xorb_of_a_dropped_file_is_charged_while_it_is_stored(engine: Engine, tmp_path: Path) -> None:
+    """No pull request uses the file, but the repo receives others, so the xorb is stored."""
+    with hub_with_public_repo(engine, tmp_path, guest_bytes="280000") as scene:
+        guest_of(scene).upload(noise(1, 200_000))
+        for number in range(4):
+            scene.hub.clock.advance(0.9 * DAY / SECOND)
+            assert guest_of(scene).send_xorb(xorb_of(b"%d" % number)).status_code == 200
+            scene.run_housekeeping()
+        assert guest_of(scene).send_xorb(xorb_of(noise(2))).status_code == 403
+
+
 def test_o72_file_beyond_the_limit_is_rejected_before_it_is_read(engine: Engine, tmp_path: Path) -> None:
     """A few bytes of chunks can be terabytes of a file."""
     zeros = xorb_of(b"\0" * 100_000)

@@ -46,8 +46,8 @@ def test_pull_request_does_not_expose_gated_files(scene: Scene) -> None:
 
 
 def test_copy_within_the_repo_stays_gated(scene: Scene) -> None:
-    """A pull request cannot copy a large file by its SHA-256, which may be known from elsewhere. It can contain the same
-    file if its author sends it.
+    """A pull request cannot copy a large file by its SHA-256, which may be known from elsewhere. It can contain the
+    same file if its author sends it.
     """
     create_repo(scene.client, "gated")
     create_commit(scene.client, "ada/gated", {"weights.bin": SECRET})

@@ -67,6 +67,9 @@ class Limits(Struct, frozen=True):
     shard_xorbs: int = 50_000
     shard_chunks: int = 20_000_000
     shard_bytes: int = 1 << 40
+    # References of files to xorbs that are registered in one transaction: others wait for its lock on the repo, or with
+    # SQLite on the database.
+    registered_files: int = 2_000
     # Terms of one file: all of them, 48 bytes each, are in memory during every download. A term is a range of up to
     # 64 MiB in new content. Where content is shared with other files, the reference client ends sharing at an average
     # of four chunks of 64 KiB for each term, so every file of up to 50 GB is accepted, and usually one of a terabyte.

@@ -14,6 +14,7 @@ from hubgate.server.hub.xet.xorb_table import XorbTable
 # A range of chunks, which excludes its end.
 Range = tuple[int, int]
 _RANGE = struct.Struct("<II")
+RANGE_SIZE = _RANGE.size
 
 
 def merged(ranges: Iterable[Range]) -> list[Range]:
@@ -43,14 +44,9 @@ def unpack(packed: bytes) -> list[Range]:
     return [(start, end) for start, end in _RANGE.iter_unpack(packed)]
 
 
-def merged_packed(found: Iterable[bytes], limit: int) -> list[Range]:
-    """The chunks of several packed sets, of which only about the first `limit` ranges are read."""
-    ranges: list[Range] = []
-    for packed in found:
-        if len(ranges) + len(packed) // _RANGE.size > limit and ranges:
-            break
-        ranges += unpack(packed)
-    return merged(ranges)
+def merged_packed(found: Iterable[bytes]) -> list[Range]:
+    """The chunks of several packed sets."""
+    return merged(item for packed in found for item in unpack(packed))
 
 
 def only_covered(table: XorbTable, ranges: Sequence[Range], filler: bytes) -> XorbTable:

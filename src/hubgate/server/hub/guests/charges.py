@@ -16,7 +16,7 @@ from hubgate.server.accounts.account_locks import lock_account_by_id
 from hubgate.server.errors import Forbidden
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.guests import store
-from hubgate.server.hub.quotas.quotas import check_added, lock_and_measure
+from hubgate.server.hub.quotas.quotas import check_use, lock_limited_owner
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.transactions import lock_repo
 from hubgate.server.storage.database import Database, Tx
@@ -122,18 +122,17 @@ async def use_files(repos: Repos, repo: Repo, charge: Charge | None, oids: Colle
     failpoint.hit("guest-files-found")
 
     async def unit(tx: Tx) -> set[str]:
-        measured = None
+        owner = None
         if charge is not None:
             await lock_account_by_id(tx, charge.user_id)
         else:
-            measured = await lock_and_measure(tx, repos, repo.id)
+            owner = await lock_limited_owner(tx, repos, repo.id)
         # The sweep may have deleted files, and cannot delete more until this transaction ends.
         await lock_repo(tx, repo.id)
         current = await store.links_among(tx, repo.id, others)
         if charge is None:
+            await check_use(tx, repos, owner, repo.id, current.of_guests)
             await store.assign_to_owner(tx, repo.id, current.of_guests)
-            if measured is not None:
-                await check_added(tx, repos, *measured)
         else:
             charged = {**current.of_guests, **current.of_owner} if charges_all else current.of_guests
             await charge_files(tx, repos, charge.user_id, repo.id, charged, now)

@@ -221,6 +221,23 @@ async def expire_file_charges(tx: Tx, before: int) -> None:
     )
 
 
+async def charge_waiting_xorbs(tx: Tx, before: int, now: int) -> None:
+    """Charge guests again for xorbs of theirs that are no longer in a file and are stored because their repo still
+    receives others.
+    """
+    await tx.exec(
+        """
+        INSERT INTO guest_bytes (user_id, repo_id, num, oid, bytes, updated_at)
+        SELECT u.user_id, u.repo_id, 0, 'xorb:' || x.id, x.size, CAST(:now AS bigint)
+        FROM xorb_uploads u JOIN users a ON a.id = u.user_id JOIN xorbs x ON x.id = u.xorb
+        WHERE u.uploaded_at < :before AND u.guest = 1
+        AND NOT EXISTS (SELECT 1 FROM xet_file_xorbs p WHERE p.repo_id = u.repo_id AND p.xorb = u.xorb)
+        ON CONFLICT (user_id, repo_id, num, oid) DO NOTHING
+        """,
+        {"before": before, "now": now},
+    )
+
+
 # Large files that only guests uploaded.
 
 
@@ -240,6 +257,13 @@ async def links_among(tx: Tx, repo_id: str, oids: Collection[str]) -> Links:
 _LINK = RowStatement(
     "SELECT l.oid, l.size, l.guest FROM lfs_links l WHERE l.repo_id = :repo_id AND l.oid = :oid", _FILE
 )
+
+
+async def files_of_guests(tx: Tx, repo_id: str) -> dict[str, int]:
+    """The files that only guests uploaded and that a pull request uses, with sizes."""
+    sql = "SELECT oid, size FROM lfs_links WHERE repo_id = :repo_id AND guest = 1 AND checked IS NOT NULL"
+    rows = await tx.all(sql, {"repo_id": repo_id})
+    return {row["oid"]: int(row["size"]) for row in rows}
 
 
 async def set_received(tx: Tx, user_id: str, repo_id: str, oids: Collection[str]) -> None:

@@ -30,7 +30,7 @@ from hubgate.server.hub.guests.charges import (
     use_files,
 )
 from hubgate.server.hub.guests.marked_commits import mark
-from hubgate.server.hub.guests.sweep import pointer_sha
+from hubgate.server.hub.guests.pointers import pointer_sha
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import copied_refs, push_rights, store
 from hubgate.server.hub.repos.model import REPO_GONE, Repo, is_pull_request, pull_request_of
