@@ -17,7 +17,8 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import program
 from hubgate.server.hub.guests import store
 from hubgate.server.hub.guests.pointers import listed_among, pointer_sha
-from hubgate.server.hub.quotas.store import forget_used_by_owner_of
+from hubgate.server.hub.quotas.quotas import lock_limited_owner
+from hubgate.server.hub.quotas.store import forget_used
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import PULL_REQUESTS
 from hubgate.server.storage.database import Tx
@@ -86,13 +87,15 @@ class GuestSweep:
         )
 
         async def unit(tx: Tx) -> None:
+            # Locked before the repo, as in all transactions.
+            owner = await lock_limited_owner(tx, self.repos, repo_id) if own else None
             # The generation changes whenever a ref moves, so the findings are still valid if it is the same.
             if await repo_store.lock(tx, repo_id) != generation:
                 return
-            if own:
-                await store.assign_to_owner(tx, repo_id, {by_pointer[sha] for sha in own})
-                # Without a check: the files are on a branch. Those that a merge brings are assigned before it.
-                await forget_used_by_owner_of(tx, repo_id)
+            await store.assign_to_owner(tx, repo_id, {by_pointer[sha] for sha in own})
+            if owner is not None:
+                # Not checked, since the files are on a branch already (`merged_files.py`).
+                await forget_used(tx, owner.id)
             await store.set_needed(tx, repo_id, {by_pointer[sha] for sha in needed}, generation)
             await store.drop_due(tx, repo_id, {by_pointer[sha] for sha in others - needed}, before, self.repos.clock())
 

@@ -91,11 +91,6 @@ async def forget_used(tx: Tx, owner_id: str) -> None:
     await tx.exec("DELETE FROM storage_used WHERE owner_id = :owner_id", {"owner_id": owner_id})
 
 
-async def forget_used_by_owner_of(tx: Tx, repo_id: str) -> None:
-    sql = "DELETE FROM storage_used WHERE owner_id = (SELECT r.owner_id FROM repos r WHERE r.id = :repo_id)"
-    await tx.exec(sql, {"repo_id": repo_id})
-
-
 # What an upload adds. Each of these statements reads the rows of a few files or xorbs by their ids.
 
 _COUNTED_FILE = """
