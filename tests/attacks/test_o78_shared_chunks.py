@@ -6,12 +6,15 @@ the chunks that its files have.
 
 import random
 import secrets
+from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import httpx
 import pytest
 from tests.bed.concurrency import run_concurrently
+from tests.bed.engines import Engine
 from tests.bed.people import api, create_token, create_user
+from tests.bed.public_repo import hub_with_public_repo
 from tests.bed.repos import create_repo
 from tests.bed.running_hub import RunningHub
 from tests.bed.xet import XetClient, file_of, whole_file, xorb_of, xorb_of_chunks
@@ -160,6 +163,17 @@ def test_o78_unused_uploads_of_a_guest_are_hidden(hub: RunningHub) -> None:
         assert elsewhere.send_shard([file]).status_code == 200
 
 
+def test_o78_guest_does_not_find_what_writers_have_not_registered(hub: RunningHub) -> None:
+    xorb = xorb_of(CONTENT)
+    ada_user, eve_user = create_user(hub, "ada"), create_user(hub, "eve")
+    with api(hub, create_token(hub, ada_user)) as ada, api(hub, create_token(hub, eve_user)) as eve:
+        create_repo(ada, "tiny")
+        assert XetClient(ada, "ada/tiny").sign_in().send_xorb(xorb).json() == {"was_inserted": True}
+        guest = XetClient(eve, "ada/tiny", query="?create_pr=1").sign_in()
+        assert guest.send_shard([whole_file(CONTENT, xorb)]).status_code == 400
+        assert guest.send_xorb(xorb).json() == {"was_inserted": True}
+
+
 def sweep(hub: RunningHub, days: int = 2) -> None:
     """Run housekeeping, and again after each day."""
 
@@ -184,6 +198,19 @@ def xorbs_in(hub: RunningHub) -> tuple[int, int]:
 
     files = [file for file in (hub.settings.data_dir / "xorbs").rglob("*") if file.is_file()]
     return hub.call(work), len(files)
+
+
+def test_o78_others_chunks_are_checked_again_after_the_verification(engine: Engine, tmp_path: Path) -> None:
+    """Verification may take hours."""
+    xorb = xorb_of(CONTENT)
+    with hub_with_public_repo(engine, tmp_path) as scene:
+        XetClient(scene.ada, "ada/tiny").sign_in().upload(CONTENT)
+        create_repo(scene.eve, "mine")
+        reader = XetClient(scene.eve, "eve/mine").sign_in()
+        scene.at_failpoint("shard-verified", "UPDATE repos SET private = 1 WHERE name = 'tiny'")
+        refused = reader.send_shard([whole_file(CONTENT, xorb)])
+        assert (refused.status_code, f"The xorb {xorb.hash} was not uploaded" in refused.text) == (400, True)
+        assert reader.commit("w.bin", CONTENT).status_code == 422
 
 
 def test_o78_unused_xorbs_are_deleted_and_used_ones_are_not(hub: RunningHub) -> None:

@@ -38,6 +38,12 @@ class PublicRepo:
     ada_token: str
     eve_token: str
 
+    @contextmanager
+    def another(self, name: str) -> Iterator[httpx.Client]:
+        """The client of another user, who may not write to the repo either."""
+        with api(self.hub, create_token(self.hub, create_user(self.hub, name))) as client:
+            yield client
+
     @property
     def objects(self) -> set[Path]:
         """All stored git objects and large files, including unreachable ones."""

@@ -18,6 +18,7 @@ FAILPOINTS = (
     "xorb-stored:2",
     "xorb-recorded:2",
     "shard-verified:2",
+    "shard-part-registered:2",
     "shard-registered:2",
     "storage.before_commit:9",
     "storage.after_commit:9",

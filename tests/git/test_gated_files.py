@@ -7,7 +7,7 @@ import httpx
 import pytest
 from tests.bed import packs
 from tests.bed.people import api, browser_of, create_token, create_user
-from tests.bed.repos import create_commit, create_repo, head_of, send_commit, send_lines
+from tests.bed.repos import create_commit, create_repo, head_of, send_commit, send_large, send_lines
 from tests.git.conftest import Scene
 
 from hubgate.server.hub.git.objects import pointer_text
@@ -46,13 +46,17 @@ def test_pull_request_does_not_expose_gated_files(scene: Scene) -> None:
 
 
 def test_copy_within_the_repo_stays_gated(scene: Scene) -> None:
-    """A pull request can copy a large file by its SHA-256, which may be known from elsewhere."""
+    """A pull request cannot copy a large file by its SHA-256, which may be known from elsewhere. It can contain the
+    same file if its author sends it.
+    """
     create_repo(scene.client, "gated")
     create_commit(scene.client, "ada/gated", {"weights.bin": SECRET})
     oid = scene.client.get("/api/models/ada/gated/tree/main").json()[-1]["lfs"]["oid"]
     assert scene.client.put("/api/models/ada/gated/settings", json={"gated": "auto"}).status_code == 200
     with api(scene.hub, create_token(scene.hub, create_user(scene.hub, "bob"))) as client:
         named = ("lfsFile", {"path": "README.md", "algo": "sha256", "oid": oid})
+        assert send_lines(client, "ada/gated", named, query="?create_pr=1").status_code == 422
+        assert send_large(client, "ada/gated", SECRET) == oid
         assert send_lines(client, "ada/gated", named, query="?create_pr=1").status_code == 200
         assert client.get(f"/ada/gated/resolve/{PULL_REQUEST}/README.md").status_code == 403
 

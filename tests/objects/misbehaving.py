@@ -21,8 +21,9 @@ class StoreRequest:
     body: bytes
 
 
-# The bytes to send, after which the connection is closed; None to send nothing until the client has disconnected.
-Answer = Callable[[StoreRequest], bytes | None]
+# The bytes to send, at once or piece by piece, after which the connection is closed; None to send nothing until the
+# client has disconnected.
+Answer = Callable[[StoreRequest], bytes | Iterator[bytes] | None]
 
 
 @dataclass
@@ -42,7 +43,7 @@ class FarEnd:
 
 def response(status: int, body: bytes = b"", *, sent: int | None = None, **headers: str) -> bytes:
     """A response; only the first `sent` bytes of the body are sent, if given."""
-    lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", "connection: close", f"content-length: {len(body)}"]
+    lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", "connection: close"]
     lines += [
         f"{name.replace('_', '-')}: {value}" for name, value in {"content_length": str(len(body)), **headers}.items()
     ]
@@ -99,4 +100,5 @@ def _serve(far_end: FarEnd, connection: socket.socket) -> None:
         if (sent := far_end.answer(request)) is None:
             stream.read(1)
         else:
-            connection.sendall(sent)
+            for piece in [sent] if isinstance(sent, bytes) else sent:
+                connection.sendall(piece)

@@ -86,6 +86,29 @@ async def test_damaged_content_is_named_and_not_copied(bucket: Place, tmp_path: 
         assert copy(bucket, "--verify", status=1)["damaged"] == [good]
 
 
+async def test_files_of_others_are_not_copied(bucket: Place, tmp_path: Path) -> None:
+    """Such as those that NFS keeps for a process that still reads a deleted file."""
+    async with Place(tmp_path).opened() as folder, bucket.opened() as objects:
+        key = await put(folder, b"content")
+        for name in (".nfs000000000001", "Notes.txt", "a b"):
+            (tmp_path / key).with_name(name).write_bytes(b"x")
+        assert copy(bucket)["copied"] == 1
+        assert await keys_in(objects) == [key]
+
+
+async def test_file_that_is_deleted_during_the_copy_is_left_out(tmp_path: Path) -> None:
+    class Disappearing(FolderObjects):
+        async def local_file(self, key: str) -> Path | None:
+            path = await super().local_file(key)
+            await self.delete(key)
+            return path
+
+    source, target = Disappearing(tmp_path / "a"), FolderObjects(tmp_path / "b")
+    await put(source, b"content")
+    found = await Copying(source, target, target.temporary).run()
+    assert (found.objects, found.damaged) == (0, [])
+
+
 def test_running_hub_moves_to_a_bucket_and_back(engine: engines.Engine, bucket: Place, tmp_path: Path) -> None:
     url = engine.fresh_url()
 

@@ -1,5 +1,6 @@
 """Unused content is deleted without a race with an upload of the same content, on every engine."""
 
+import asyncio
 import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ from tests.objects.stores import Place, key_of, keys_in, put
 
 from hubgate.server.objects import store
 from hubgate.server.objects.deletions import BeingDeleted, reserve
+from hubgate.server.objects.folder import FolderObjects
 from hubgate.server.objects.model import Objects
 from hubgate.server.objects.sweep import UnusedContentSweep
 from hubgate.server.storage.database import Database, Tx
@@ -36,6 +38,17 @@ class Sweeping:
 
     async def _find_used(self, _: Tx, keys: Sequence[str]) -> set[str]:
         return self.used & set(keys)
+
+
+class SlowToDelete(FolderObjects):
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.is_deleting, self.may_delete = asyncio.Event(), asyncio.Event()
+
+    async def delete(self, key: str) -> None:
+        self.is_deleting.set()
+        await self.may_delete.wait()
+        await super().delete(key)
 
 
 @asynccontextmanager
@@ -119,6 +132,46 @@ async def test_interrupted_deletion_is_finished_before_the_content_can_be_stored
             assert not stored
             await reserve(run.db, key)
             assert await store.state(run.db, key) is None
+
+
+async def test_second_sweep_does_not_delete_what_was_uploaded_again(engine: Engine, tmp_path: Path) -> None:
+    """Two processes sweep one store: the lease of a loop ends after a minute, and a long step continues."""
+    async with Place(tmp_path).opened() as objects, sweeping(engine, objects) as run:
+        keys = sorted([await put(objects, b"%d" % number) for number in range(2)])
+        await run.sweep()
+        run.clock.advance(DAY)
+        slow = SlowToDelete(tmp_path)
+        sweep = asyncio.create_task(Sweeping(run.db, slow, run.clock, run.used).sweep())
+        await slow.is_deleting.wait()
+        await run.sweep()
+        # The first process still deletes, so nothing is stored meanwhile.
+        for key in keys:
+            with pytest.raises(BeingDeleted):
+                await reserve(run.db, key)
+        slow.may_delete.set()
+        await sweep
+        for number in range(2):
+            await reserve(run.db, key_of(b"%d" % number))
+            run.used.add(await put(objects, b"%d" % number))
+        await run.sweep()
+        assert await keys_in(objects) == keys
+
+
+async def test_killed_deletion_is_continued_after_some_minutes(engine: Engine, tmp_path: Path) -> None:
+    async with Place(tmp_path).opened() as objects, sweeping(engine, objects) as run:
+        key = await put(objects, b"content")
+        await run.sweep()
+        run.clock.advance(DAY)
+        slow = SlowToDelete(tmp_path)
+        killed = asyncio.create_task(Sweeping(run.db, slow, run.clock).sweep())
+        await slow.is_deleting.wait()
+        killed.cancel()
+        await run.sweep()
+        assert await keys_in(objects) == [key]
+        run.clock.advance(600)
+        await run.sweep()
+        assert await keys_in(objects) == []
+        await reserve(run.db, key)
 
 
 async def test_more_content_than_one_step_is_deleted(engine: Engine, tmp_path: Path) -> None:

@@ -2,7 +2,10 @@
 nothing that is wrong.
 """
 
+import asyncio
 import random
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +57,25 @@ async def test_silent_store_is_given_up(tmp_path: Path) -> None:
         assert len(far_end.requests) == 2
 
 
+async def test_store_that_answers_byte_by_byte_is_given_up(tmp_path: Path) -> None:
+    def answer(request: StoreRequest) -> bytes | Iterator[bytes]:
+        return response(404) if request.method == "HEAD" else slowly()
+
+    def slowly() -> Iterator[bytes]:
+        yield b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n"
+        for _ in range(100):
+            time.sleep(0.1)
+            yield b" "
+
+    with run_far_end(answer) as far_end:
+        async with far_end.place(tmp_path).opened(**ONCE) as objects:
+            for work in (put(objects, CONTENT), keys_in(objects)):
+                started = time.monotonic()
+                with pytest.raises(StoreUnavailable):
+                    await work
+                assert time.monotonic() - started < 5
+
+
 async def test_busy_store_is_asked_again(tmp_path: Path) -> None:
     def answer(request: StoreRequest) -> bytes:
         if far_end.count(request.method) < 3:
@@ -88,11 +110,27 @@ async def test_store_that_stays_busy_is_not_asked_forever(tmp_path: Path) -> Non
         (response(200, b"not XML"), StoreUnavailable),
         (response(200, b'<!DOCTYPE a [<!ENTITY b "bbbb">]><ListBucketResult>&b;</ListBucketResult>'), StoreUnavailable),
         (response(200, b"x" * (9 * 1024 * 1024)), StoreUnavailable),
+        (response(200, b"<?xml version='1.0' encoding='Shift_JIS'?><a>busy</a>"), StoreUnavailable),
+        (response(502, b"<?xml version='1.0' encoding='unknown'?><a>busy</a>"), StoreUnavailable),
+        (response(200, b"<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>"), StoreUnavailable),
+        (
+            response(
+                200,
+                b"<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>again</NextContinuationToken>"
+                b"</ListBucketResult>",
+            ),
+            StoreUnavailable,
+        ),
+        (
+            response(200, b"<ListBucketResult><Contents><Key>a</Key><Size>many</Size></Contents></ListBucketResult>"),
+            StoreUnavailable,
+        ),
         (b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n<ListBu", StoreUnavailable),
         (b"\x00\x01\x02 not HTTP\r\n\r\n", StoreUnavailable),
     ],
     ids=[
         *("full", "over quota", "forbidden", "no bucket", "another region", "page", "text", "document type", "endless"),
+        *("encoding", "unknown encoding", "first page only", "same page", "size"),
         *("half", "another protocol"),
     ],
 )
@@ -100,7 +138,8 @@ async def test_other_answers_are_errors(tmp_path: Path, answer: bytes, expected:
     with run_far_end(lambda _: answer) as far_end:
         async with far_end.place(tmp_path).opened(**ONCE) as objects:
             with pytest.raises(expected):
-                await keys_in(objects)
+                async with asyncio.timeout(20):
+                    await keys_in(objects)
 
 
 async def test_download_that_breaks_off_continues(tmp_path: Path) -> None:
@@ -171,13 +210,43 @@ async def test_upload_in_parts_that_fails_is_aborted(tmp_path: Path, failing: st
         assert "uploadId=upload-1" in aborted[0]
 
 
+@pytest.mark.parametrize("stored", [None, 17], ids=["nothing", "an older, damaged object"])
+@pytest.mark.parametrize(
+    "joined",
+    [
+        b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n      ",
+        response(200, b"<html>sign in to the network</html>"),
+        error(404, "NoSuchUpload"),
+    ],
+    ids=["half", "page", "lost"],
+)
+async def test_parts_that_were_not_joined_are_not_stored(tmp_path: Path, joined: bytes, stored: int | None) -> None:
+    """The status 200 is sent before the parts are joined."""
+
+    def answer(request: StoreRequest) -> bytes:
+        match request.method, "uploads=" in request.target:
+            case "HEAD", _:
+                return response(404) if stored is None else response(200, content_length=str(stored))
+            case "POST", True:
+                return response(200, STARTED)
+            case "POST", False:
+                return joined
+        return response(200, etag='"e"')
+
+    content = random.Random(4).randbytes(PART + 1)
+    with run_far_end(answer) as far_end:
+        async with far_end.place(tmp_path).opened(**ONCE) as objects:
+            with pytest.raises(StoreUnavailable):
+                await objects.put(key_of(content), written_file(tmp_path, content), sha256(content))
+
+
 async def test_lost_answer_to_the_last_request_is_not_an_error(tmp_path: Path) -> None:
     """The store has joined the parts, the answer is lost, and the repeated request finds no upload."""
 
     def answer(request: StoreRequest) -> bytes:
         match request.method, "uploads=" in request.target:
             case "HEAD", _:
-                return response(200) if far_end.count("HEAD") > 1 else response(404)
+                return response(200, content_length=str(PART + 1)) if far_end.count("HEAD") > 1 else response(404)
             case "POST", True:
                 return response(200, STARTED)
             case "PUT", _:

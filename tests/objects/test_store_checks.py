@@ -72,6 +72,8 @@ async def test_missing_right_and_clock_and_conditions_are_named(
                 name = far_end.requests[0].target.partition("/bucket/")[2]
                 found = f"<Contents><Key>{name}</Key><Size>32</Size></Contents>"
                 return response(200, f"<ListBucketResult>{found}</ListBucketResult>".encode())
+            case "GET" if "uploads=" in request.target:
+                return response(200, b"<ListMultipartUploadsResult></ListMultipartUploadsResult>")
             case "GET" if "range" in request.headers:
                 return response(206, content[1:], content_range=f"bytes 1-{len(content) - 1}/{len(content)}")
             case "GET":
@@ -105,6 +107,34 @@ async def test_missing_credentials_are_named(
     assert (found.level, "AWS_ACCESS_KEY_ID" in found.text) == ("fail", True)
 
 
+@pytest.mark.parametrize("name", ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION"])
+def test_variable_with_a_line_break_is_named_and_not_shown(tmp_path: Path, name: str) -> None:
+    """As `export X=$(printf ...)` or a file of secrets results in: the error about the header would contain it."""
+    variables = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
+    arguments = ("--from", "folder", "--to", "s3://bucket", "--data-dir", str(tmp_path))
+    done = hubgate("admin", "objects", "copy", *arguments, cwd=tmp_path, **{**variables, name: "hush-hush\r\n"})
+    assert (done.returncode, name in done.stderr) == (1, True)
+    assert name == "AWS_REGION" or "hush-hush" not in done.stderr
+
+
+@pytest.mark.parametrize("endpoint", ["https://HUB.example:443", "https://hub.example/s3", "https://hub.example"])
+async def test_store_with_the_address_of_the_hub_gets_no_links(tmp_path: Path, endpoint: str) -> None:
+    variables = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
+    place = Place(tmp_path, "s3://bucket", variables)
+    async with place.opened(hub_url="https://hub.example", public_endpoint=endpoint) as objects:
+        assert await objects.link("lfs/a", 60, {}) is None
+    async with place.opened(hub_url="https://hub.example", public_endpoint="https://hub.example:8443") as objects:
+        assert await objects.link("lfs/a", 60, {}) is not None
+
+
+async def test_former_store_is_named_if_files_move_back_to_the_folder(
+    database_url: str, bucket: Place, tmp_path: Path
+) -> None:
+    found = await findings(engines.settings_for(database_url, tmp_path, objects_former_url=bucket.url))
+    assert [one.level for one in found] == ["ok", "warn"]
+    assert f"copy --from {bucket.url} --to folder," in found[1].text
+
+
 def test_hub_does_not_start_without_credentials(tmp_path: Path) -> None:
     done = hubgate("serve", "--objects-url", "s3://bucket", cwd=tmp_path, AWS_ACCESS_KEY_ID="")
     assert done.returncode == 1
@@ -126,3 +156,6 @@ def test_backup_says_what_it_leaves_to_the_store(database_url: str, tmp_path: Pa
     assert "Large files in s3://files are not in it" in done.stdout, done.stderr
     done = hubgate("admin", "backup", "hub.tar", *arguments, "--json", cwd=tmp_path)
     assert json.loads(done.stdout)["notIncluded"] == "s3://files"
+    back = (*arguments[:4], "--objects-former-url", "s3://former")
+    done = hubgate("admin", "backup", "hub.tar", *back, cwd=tmp_path)
+    assert "Large files in s3://former are not in it" in done.stdout, done.stderr

@@ -1,9 +1,9 @@
 """No statement of fan-out and delivery reads all deliveries: each has an index, also with a large backlog."""
 
-import asyncpg
 import pytest
-from tests.bed.delivery_statements import for_postgres, for_sqlite, statements
-from tests.bed.engines import Engine, opened_database
+from tests.bed.delivery_statements import statements
+from tests.bed.engines import Engine
+from tests.bed.query_plans import plans_of
 
 from hubgate.server.storage.database import Database, Tx
 
@@ -49,37 +49,7 @@ async def fill(db: Database) -> None:
 
 
 async def plans(engine: Engine) -> dict[str, str]:
-    """The plan of every statement."""
-    url = engine.fresh_url()
-    async with opened_database(url) as db:
-        await fill(db)
-        if engine.name == "sqlite":
-            return {where: await _sqlite_plan(db, *for_sqlite(each)) for where, each in statements().items()}
-    connection = await asyncpg.connect(url)
-    try:
-        await connection.execute("ANALYZE")
-        # As after some executions: plans that do not depend on the values.
-        await connection.execute("SET plan_cache_mode = force_generic_plan")
-        return {where: await _postgres_plan(connection, for_postgres(each)) for where, each in statements().items()}
-    finally:
-        await connection.close()
-
-
-async def _postgres_plan(connection: asyncpg.Connection, sql: str) -> str:  # type: ignore[type-arg]
-    count = len((await connection.prepare(sql)).get_parameters())
-    await connection.execute(f"PREPARE explained AS {sql}")
-    values = f"({', '.join(['NULL'] * count)})" if count else ""
-    rows = await connection.fetch(f"EXPLAIN EXECUTE explained{values}")
-    await connection.execute("DEALLOCATE explained")
-    return "\n".join(row[0] for row in rows)
-
-
-async def _sqlite_plan(db: Database, sql: str, names: list[str]) -> str:
-    async def unit(tx: Tx) -> str:
-        rows = await tx.all(f"EXPLAIN QUERY PLAN {sql}", dict.fromkeys(names, 0))
-        return "\n".join(str(row[3]) for row in rows)
-
-    return await db.read_long(unit)
+    return await plans_of(engine, fill, statements())
 
 
 @pytest.mark.parametrize("storage", ["sqlite", "postgres 16", "postgres 18"], indirect=True)

@@ -18,6 +18,7 @@ from hubgate.server.hub.context import Limits
 from hubgate.server.hub.git.program import require_git
 from hubgate.server.logs import redacted
 from hubgate.server.oauth.keys.model import current_key
+from hubgate.server.objects.location import FOLDER
 from hubgate.server.objects.opening import examine_store, open_store, require_variables
 from hubgate.server.resources import Hub, open_hub, store_settings
 from hubgate.server.secret import CannotOpen, secret_file
@@ -85,21 +86,21 @@ async def _objects(settings: Settings) -> AsyncIterator[Finding]:
     opening = store_settings(settings, Limits())
     if not opening.url:
         yield Finding("large files", "ok", f"are stored in {settings.data_dir / 'lfs'}")
-        return
     try:
         require_variables(opening, os.environ)
     except StartupError as error:
         yield Finding("large files", "fail", str(error))
         return
-    store = open_store(opening.url, opening, os.environ)
-    try:
-        async for found in examine_store(store):
-            yield Finding("large files", found.level, redacted(found.text))
-    finally:
-        await store.close()
-    if opening.former_url:
+    if opening.url:
+        store = open_store(opening.url, opening, os.environ)
+        try:
+            async for found in examine_store(store):
+                yield Finding("large files", found.level, redacted(found.text))
+        finally:
+            await store.close()
+    if opening.former_url not in ("", opening.url or FOLDER):
         text = f"are still read from {opening.former_url}. Run: hubgate admin objects copy --from {opening.former_url}"
-        text += f" --to {opening.url}, then unset HUBGATE_OBJECTS_FORMER_URL."
+        text += f" --to {opening.url or FOLDER}, then unset HUBGATE_OBJECTS_FORMER_URL."
         yield Finding("large files", "warn", text)
 
 

@@ -11,6 +11,7 @@ from hubgate.server.audit.head import reseal as reseal_audit
 from hubgate.server.clock import iso
 from hubgate.server.errors import StartupError
 from hubgate.server.oauth.keys.model import SigningKey, state_of
+from hubgate.server.objects.location import FOLDER
 from hubgate.server.resources import Hub
 from hubgate.server.secret import secret_file
 from hubgate.server.settings import Settings
@@ -88,14 +89,19 @@ def _backup(options: argparse.Namespace) -> int:
     result = {"file": str(options.file), "bytes": size, "withKeys": options.with_keys, **_left_to_store(settings)}
     where = "HUBGATE_SECRET_KEY" if settings.secret_key else str(secret_file(settings.data_dir))
     keys = "with the server secret: protect it" if options.with_keys else f"without the server secret: back up {where}"
-    store = (
-        f" Large files in {settings.objects_url} are not in it: back up that bucket." if settings.objects_url else ""
-    )
+    stores = _stores(settings)
+    store = f" Large files in {stores} are not in it: back up that bucket." if stores else ""
     return common.print_result(options, result, f"Wrote {options.file}, {size:,} bytes, {keys}.{store}")
 
 
 def _left_to_store(settings: Settings) -> dict[str, str]:
-    return {"notIncluded": settings.objects_url} if settings.objects_url else {}
+    stores = _stores(settings)
+    return {"notIncluded": stores} if stores else {}
+
+
+def _stores(settings: Settings) -> str:
+    """The stores outside of the data folder, also one whose content is being copied into the folder."""
+    return " and ".join(url for url in (settings.objects_url, settings.objects_former_url) if url not in ("", FOLDER))
 
 
 def _restore(options: argparse.Namespace) -> int:
@@ -107,5 +113,6 @@ def _restore(options: argparse.Namespace) -> int:
     remedy = f"restore {key} or set HUBGATE_SECRET_KEY."
     missing = "" if has_key else f" The archive does not include the server secret: {remedy}"
     run = f"hubgate doctor --data-dir {shlex.quote(str(settings.data_dir))}"
-    store = f" Large files are read from {settings.objects_url}." if settings.objects_url else ""
+    stores = _stores(settings)
+    store = f" Large files are read from {stores}." if stores else ""
     return common.print_result(options, result, f"Restored into {settings.data_dir}.{missing}{store} Next, run: {run}")

@@ -67,6 +67,15 @@ class Limits(Struct, frozen=True):
     shard_xorbs: int = 50_000
     shard_chunks: int = 20_000_000
     shard_bytes: int = 1 << 40
+    # References of files to xorbs that are registered in one transaction: others wait for its lock on the repo, or with
+    # SQLite on the database.
+    registered_files: int = 2_000
+    # Terms of one file: all of them, 48 bytes each, are in memory during every download. A term is a range of up to
+    # 64 MiB in new content. Where content is shared with other files, the reference client ends sharing at an average
+    # of four chunks of 64 KiB for each term, so every file of up to 50 GB is accepted, and usually one of a terabyte.
+    file_terms: int = 200_000
+    # Chunks in the answer to a look-up, after which no xorb is added: about three megabytes. A xorb usually has 1,000.
+    lookup_chunks: int = 64 * 1024
     # Branches and tags of a repo: every clone receives the whole list.
     refs: int = 50_000
     # Repos swept for guest data in one step of housekeeping.

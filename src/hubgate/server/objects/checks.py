@@ -35,6 +35,8 @@ async def examine(objects: S3Objects) -> AsyncIterator[StoreFinding]:
                 yield StoreFinding("fail", f"{objects.name} does not list an object that was just written.")
             step = "upload in parts"
             await _start_and_abort(objects, key)
+            step = "list uploads in parts"
+            await objects.delete_unfinished(before=0)
             yield await _conditions(objects, key, content)
             yield await _clock(objects, key)
             yield await _link(objects, key, content)

@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from hubgate.server.objects.model import ObjectMissing, Objects, StoredObject
+from hubgate.server.objects.model import ObjectMissing, Objects, StoredObject, is_key
 from hubgate.server.objects.threads import in_hash_thread, in_thread
 
 # Everything that the hub stores is under one of these; in the data folder, these are folders (`storage/archive.py`).
@@ -83,7 +83,9 @@ class Copying(Struct, frozen=True):
         else:
             try:
                 digest = await self._transfer(item, name[1] if name else None)
-            except ObjectMissing:
+            except (ObjectMissing, FileNotFoundError):
+                if await self.source.size(item.key) is not None:
+                    raise
                 # Deleted since it was listed.
                 return
             if not digest:
@@ -124,6 +126,9 @@ async def _differences(
     async with aclosing(source.list(prefix)) as wanted, aclosing(target.list(prefix)) as existing:
         at = await anext(existing, None)
         async for item in wanted:
+            if not is_key(item.key):
+                # Not the hub's: a file that NFS keeps open (.nfs…), or the mark of a folder in a bucket.
+                continue
             while at is not None and at.key < item.key:
                 at = await anext(existing, None)
             yield item, at is not None and at.key == item.key and at.size == item.size

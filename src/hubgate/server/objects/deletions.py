@@ -2,7 +2,7 @@
 
 1. The sweep marks content that nothing refers to (`sweep.py`).
 2. A day later, if nothing refers to it and it is still marked, its deletion begins. Then it is deleted from the store,
-   and the mark is removed.
+   and the mark is removed, both by the process that began; if it is killed, another begins again some minutes later.
 
 An upload calls `reserve` before it stores content, which removes the mark: a deletion then begins a day later at the
 earliest, and finds what refers to the content by then. If the deletion has begun, the upload is rejected for a moment.
@@ -20,7 +20,8 @@ MAX_LINKING_TIME = DAY
 
 class BeingDeleted(Unavailable):
     def __init__(self) -> None:
-        super().__init__("An older copy of this file is being deleted. Try again in a moment.", retry_after=2)
+        # Does not say why: the content may have been in a private repo of somebody else.
+        super().__init__("The storage of large files is busy. Try again in a moment.", retry_after=2)
 
 
 async def reserve(db: Database, key: str) -> None:

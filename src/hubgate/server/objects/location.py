@@ -12,6 +12,9 @@ from hubgate.server.objects.s3.signatures import Address, Credentials, encoded_p
 FOLDER = "folder"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]\Z")
 _PREFIX = re.compile(r"[A-Za-z0-9._/-]*\Z")
+_REGION = re.compile(r"[A-Za-z0-9_-]+\Z")
+_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+_VISIBLE = re.compile(r"[!-~]*\Z")
 _EXPECTED = "expected folder or an address such as s3://bucket/prefix"
 
 
@@ -91,11 +94,19 @@ def s3_location(url: str, environment: Mapping[str, str]) -> S3Location:
 
 
 def region(environment: Mapping[str, str]) -> str:
-    return environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
+    found = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
+    if _REGION.match(found) is None:
+        raise StartupError(f"AWS_REGION: expected a name such as eu-central-1, not {found[:100]!r}.")
+    return found
 
 
 def credentials(environment: Mapping[str, str]) -> Credentials:
-    access_key, secret_key = environment.get("AWS_ACCESS_KEY_ID", ""), environment.get("AWS_SECRET_ACCESS_KEY", "")
+    access_key, secret_key = (environment.get(name, "") for name in _SECRETS[:2])
     if not access_key or not secret_key:
         raise StartupError("HUBGATE_OBJECTS_URL needs credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.")
-    return Credentials(access_key, secret_key, environment.get("AWS_SESSION_TOKEN", ""))
+    session_token = environment.get("AWS_SESSION_TOKEN", "")
+    for name, value in zip(_SECRETS, (access_key, secret_key, session_token), strict=True):
+        # They are sent in headers, and the error about a malformed header contains it.
+        if _VISIBLE.match(value) is None:
+            raise StartupError(f"{name} contains a space, a line break or another character that no key has.")
+    return Credentials(access_key, secret_key, session_token)

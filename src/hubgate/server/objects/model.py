@@ -100,9 +100,13 @@ class StoreProblem(Exception):
     """What went wrong in a store, for the log: the cause of the errors above."""
 
 
+def is_key(text: str) -> bool:
+    return len(text) <= MAX_KEY_LENGTH and _KEY.match(text) is not None
+
+
 def check_key(key: str) -> str:
     """Return a valid key. Keys are built from hashes, so an invalid key is an error in the hub."""
-    if len(key) > MAX_KEY_LENGTH or _KEY.match(key) is None:
+    if not is_key(key):
         raise ValueError(f"{key[:MAX_KEY_LENGTH]!r} cannot be a key")
     return key
 

@@ -3,6 +3,7 @@
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -45,6 +46,7 @@ def require_variables(settings: StoreSettings, environment: Mapping[str, str]) -
     for url in (settings.url, settings.former_url):
         if url not in ("", location.FOLDER):
             location.credentials(environment)
+            location.region(environment)
             _tls(location.s3_location(url, environment).endpoint, environment.get("AWS_CA_BUNDLE", ""))
 
 
@@ -66,7 +68,7 @@ def open_store(
     transport = Transport(place, signer, clock, pace, _tls(place.endpoint, environment.get("AWS_CA_BUNDLE", "")))
     sizes = PartSizes(settings.single_bytes, settings.part_bytes)
     public = place.address(None, settings.public_endpoint)
-    with_links = settings.with_links and f"{public.scheme}://{public.host}" != settings.hub_url
+    with_links = settings.with_links and _origin(public.url()) != _origin(settings.hub_url)
     return S3Objects(transport, sizes, settings.public_endpoint, with_links=with_links)
 
 
@@ -78,6 +80,12 @@ async def examine_store(objects: Objects) -> AsyncIterator[StoreFinding]:
     if isinstance(objects, S3Objects):
         async for finding in examine(objects):
             yield finding
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    """Scheme, host and port of an address, as browsers compare them."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
 def _tls(endpoint: str, ca_bundle: str) -> ssl.SSLContext | None:

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.sqltext import RowStatement, columns_of
 
@@ -35,26 +37,56 @@ async def mark(tx: Tx, kind: str, keys: Sequence[str], now: int) -> None:
     await tx.each(_MARK, [{"key": key} for key in keys], {"kind": kind, "now": now})
 
 
-async def due(tx: Tx, kind: str, before: int, limit: int) -> list[str]:
+class Times(Struct, frozen=True):
+    """Marks from before `marked` are old enough, and deletions that began before `begun` were interrupted."""
+
+    now: int
+    marked: int
+    begun: int
+
+
+_DUE = """
+    marked_at <= CASE is_deleting WHEN 0 THEN CAST(:marked AS bigint) ELSE CAST(:begun AS bigint) END
+"""
+
+
+async def due(tx: Tx, kind: str, times: Times, limit: int) -> list[str]:
     """Marked content whose mark is old enough, and content whose deletion was interrupted."""
     rows = await tx.all(
-        """
-        SELECT key FROM object_deletions WHERE kind = :kind AND (is_deleting = 1 OR marked_at <= :before)
+        f"""
+        SELECT key FROM object_deletions WHERE kind = :kind AND {_DUE}
         ORDER BY marked_at LIMIT CAST(:limit AS bigint)
         """,
-        {"kind": kind, "before": before, "limit": limit},
+        {"kind": kind, "marked": times.marked, "begun": times.begun, "limit": limit},
     )
     return [row["key"] for row in rows]
 
 
 _BEGIN = RowStatement(
-    "UPDATE object_deletions SET is_deleting = 1 /*pg FROM batch */ WHERE key = :key RETURNING key", _KEY
+    f"""
+    UPDATE object_deletions SET is_deleting = 1, marked_at = CAST(:now AS bigint) /*pg FROM batch */
+    WHERE key = :key AND {_DUE} RETURNING key
+    """,
+    _KEY,
 )
 
 
-async def begin(tx: Tx, keys: Sequence[str]) -> list[str]:
-    """Begin to delete content; the keys that are still marked."""
-    return [row["key"] for row in await tx.each(_BEGIN, [{"key": key} for key in keys])]
+async def begin(tx: Tx, keys: Sequence[str], times: Times) -> list[str]:
+    """Begin to delete content; the keys that are still due, which no other process deletes now."""
+    shared = {"now": times.now, "marked": times.marked, "begun": times.begun}
+    return [row["key"] for row in await tx.each(_BEGIN, [{"key": key} for key in keys], shared)]
+
+
+# Not if another process has taken over.
+_BEGUN_HERE = "WHERE key = :key AND is_deleting = 1 AND marked_at = CAST(:begun AS bigint)"
+_FINISH = RowStatement(f"DELETE FROM object_deletions /*pg USING batch */ {_BEGUN_HERE}", _KEY)
+_LEAVE = RowStatement(f"UPDATE object_deletions SET marked_at = 0 /*pg FROM batch */ {_BEGUN_HERE}", _KEY)
+
+
+async def end(tx: Tx, deleted: Sequence[str], others: Sequence[str], begun: int) -> None:
+    """Remove the marks of deleted content, and leave the other content to whoever continues."""
+    await tx.each(_FINISH, [{"key": key} for key in deleted], {"begun": begun})
+    await tx.each(_LEAVE, [{"key": key} for key in others], {"begun": begun})
 
 
 _REMOVE = RowStatement("DELETE FROM object_deletions /*pg USING batch */ WHERE key = :key", _KEY)

@@ -3,9 +3,10 @@
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from time import monotonic
 
 from hubgate.server import failpoint
-from hubgate.server.clock import DAY, Clock
+from hubgate.server.clock import DAY, MINUTE, Clock
 from hubgate.server.errors import HubError
 from hubgate.server.objects import store
 from hubgate.server.objects.deletions import MAX_LINKING_TIME
@@ -17,6 +18,9 @@ log = logging.getLogger("hubgate.worker")
 KEYS_PER_STEP = 500
 # A terabyte on a slow connection takes more than a day.
 ABANDONED_UPLOAD_AGE = 7 * DAY
+# A process stops deleting some minutes before another takes over: one request to a slow store takes two.
+LONGEST_DELETION_SECONDS = 5 * 60.0
+INTERRUPTED_AGE = 10 * MINUTE
 
 # Those of the keys that something refers to, and those that are not the hub's.
 FindUsed = Callable[[Tx, Sequence[str]], Awaitable[set[str]]]
@@ -24,8 +28,8 @@ FindUsed = Callable[[Tx, Sequence[str]], Awaitable[set[str]]]
 
 @dataclass
 class UnusedContentSweep:
-    """Sweeps content of one kind, the first segment of its keys. Only one process may do so at a time, or the work is
-    done twice, without harm.
+    """Sweeps content of one kind, the first segment of its keys. Several processes may do so at once, but one of them
+    deletes an object: a second deletion could follow an upload of the same content.
     """
 
     db: Database
@@ -72,23 +76,31 @@ class UnusedContentSweep:
             await self.db.write_long(lambda tx: store.mark(tx, self.kind, unused, now))
 
     async def _delete_due(self) -> None:
-        before = self.clock() - MAX_LINKING_TIME
-
         async def begin(tx: Tx) -> list[str]:
-            due = await store.due(tx, self.kind, before, KEYS_PER_STEP)
+            due = await store.due(tx, self.kind, times, KEYS_PER_STEP)
             used = await self._used(tx, due)
             await store.remove(tx, [key for key in due if key in used])
-            return await store.begin(tx, [key for key in due if key not in used])
+            return await store.begin(tx, [key for key in due if key not in used], times)
 
-        while keys := await self.db.write_long(begin):
-            await self._delete(keys)
+        while True:
+            now, until = self.clock(), monotonic() + LONGEST_DELETION_SECONDS
+            times = store.Times(now, now - MAX_LINKING_TIME, now - INTERRUPTED_AGE)
+            if not (keys := await self.db.write_long(begin)):
+                return
+            await self._delete(keys, now, until)
 
-    async def _delete(self, keys: Sequence[str]) -> None:
+    async def _delete(self, keys: Sequence[str], begun: int, until: float) -> None:
         failpoint.hit("object-deletion-begun")
-        for key in keys:
-            await self.objects.delete(key)
-        failpoint.hit("object-deleted")
-        await self.db.write_long(lambda tx: store.remove(tx, keys))
+        deleted = 0
+        try:
+            while deleted < len(keys) and monotonic() < until:
+                await self.objects.delete(keys[deleted])
+                deleted += 1
+            failpoint.hit("object-deleted")
+        except Exception:
+            await self.db.write_long(lambda tx: store.end(tx, keys[:deleted], keys[deleted:], begun))
+            raise
+        await self.db.write_long(lambda tx: store.end(tx, keys[:deleted], keys[deleted:], begun))
 
     async def _used(self, tx: Tx, keys: Sequence[str]) -> set[str]:
         return await self.find_used(tx, keys) if keys else set()

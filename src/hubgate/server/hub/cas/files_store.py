@@ -9,7 +9,7 @@ from hubgate.server.hub.listing.store import visible_repos_sql
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.store import OWNERS, REPO
 from hubgate.server.storage.database import Database, Tx
-from hubgate.server.storage.sqltext import Params, RowStatement, columns_of, insert_row
+from hubgate.server.storage.sqltext import Params, RowStatement, columns_of
 
 
 class ChunkedFile(Struct, frozen=True):
@@ -85,39 +85,40 @@ async def refers_to(tx: Tx | Database, repo_id: str, xorb_id: str) -> bool:
     return await tx.one(sql, {"repo_id": repo_id, "xorb": xorb_id}) is not None
 
 
-async def is_linked(tx: Tx, repo_id: str, oid: str) -> bool:
-    sql = "SELECT 1 FROM lfs_links WHERE repo_id = :repo_id AND oid = :oid"
-    return await tx.one(sql, {"repo_id": repo_id, "oid": oid}) is not None
+async def add(tx: Tx, files: Sequence[ChunkedFile], now: int) -> None:
+    """Add files, whose links exist."""
+    rows: Sequence[Params] = [
+        {"repo_id": file.repo_id, "oid": file.oid, "hash": file.hash, "terms": file.terms} for file in files
+    ]
+    await tx.each(_ADD, rows, {"now": now})
 
 
-_ADD = insert_row("INSERT INTO xet_files (repo_id, oid, hash, terms, created_at)")
-
-
-async def add(tx: Tx, file: ChunkedFile, now: int) -> None:
-    """Add a file, whose link exists."""
-    values: Params = {
-        "repo_id": file.repo_id,
-        "oid": file.oid,
-        "hash": file.hash,
-        "terms": file.terms,
-        "created_at": now,
-    }
-    await tx.exec(_ADD, values)
-
-
-async def refer(tx: Tx, file: ChunkedFile, ranges: Mapping[str, bytes]) -> int:
-    """Record that a file has ranges of chunks of xorbs, by their ids; the number of those that are stored. The foreign
-    key rejects a xorb that is deleted at the same time, or prevents its deletion.
+_ADD = RowStatement(
     """
-    rows: Sequence[Params] = [{"xorb": xorb_id, "ranges": packed} for xorb_id, packed in ranges.items()]
-    return len(await tx.each(_REFER, rows, {"repo_id": file.repo_id, "oid": file.oid}))
+    INSERT INTO xet_files (repo_id, oid, hash, terms, created_at)
+    SELECT :repo_id, :oid, :hash, :terms, CAST(:now AS bigint) /*pg FROM batch */
+    """,
+    columns_of(text="repo_id oid hash", bytea="terms"),
+)
+
+
+async def refer(tx: Tx, repo_id: str, ranges: Mapping[str, Mapping[str, bytes]]) -> int:
+    """Record that files have ranges of chunks, by the ids of the files and of the xorbs; the number of those that are
+    stored. The foreign key rejects a xorb that is deleted at the same time, or prevents its deletion.
+    """
+    rows: Sequence[Params] = [
+        {"oid": oid, "xorb": xorb_id, "ranges": packed}
+        for oid, by_xorb in ranges.items()
+        for xorb_id, packed in by_xorb.items()
+    ]
+    return len(await tx.each(_REFER, rows, {"repo_id": repo_id}))
 
 
 _REFER = RowStatement(
     """
     INSERT INTO xet_file_xorbs (repo_id, oid, xorb, ranges)
-    SELECT CAST(:repo_id AS text), CAST(:oid AS text), x.id, :ranges FROM xorbs x /*pg , batch */ WHERE x.id = :xorb
+    SELECT CAST(:repo_id AS text), :oid, x.id, :ranges FROM xorbs x /*pg , batch */ WHERE x.id = :xorb
     RETURNING xorb
     """,
-    columns_of(text="xorb", bytea="ranges"),
+    columns_of(text="oid xorb", bytea="ranges"),
 )

@@ -23,7 +23,7 @@ from hubgate.server.hub.xet.xorb_table import XorbTable
 
 # Less than the time for which an unused xorb is retained (`cleanup.py`): clients use an answer until then.
 _VALIDITY = 12 * HOUR
-# Xorbs in an answer: about four gigabytes of files, and three megabytes of hashes.
+# Xorbs in an answer: about four gigabytes of files.
 _MAX_XORBS = 64
 _KEY_PURPOSE = "chunk look-ups"
 
@@ -41,10 +41,13 @@ async def look_up(repos: Repos, identity: Identity, repo: Repo, chunk: bytes) ->
 async def _answer(repos: Repos, identity: Identity, found: ReadableXorb, table: XorbTable) -> bytes:
     home = found.repo
     others = await repos.db.read_long(lambda tx: store.xorbs_beside(tx, home.id, found.xorb.id, _MAX_XORBS))
-    listed = {found.xorb.hash: table}
+    listed, count = {found.xorb.hash: table}, len(table)
     for xorb in others:
+        if count >= repos.limits.lookup_chunks:
+            break
         if xorb.hash not in listed:
             listed[xorb.hash] = await _shown(repos, xorb, await ranges_in(repos, home, xorb))
+            count += len(listed[xorb.hash])
     now = repos.clock()
     # One key a day for each user: clients compare their chunks under every key that they have received.
     key = repos.secret.mac(_KEY_PURPOSE, f"{identity.user_id or ''} {now // DAY}".encode())

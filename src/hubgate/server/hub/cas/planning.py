@@ -1,16 +1,20 @@
 """Which bytes of which xorbs compose a range of a file. The tables of few xorbs are in memory at a time."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 
 from hubgate.server.errors import BadRequest
 from hubgate.server.hub.cas.model import StoredXorb
 from hubgate.server.hub.cas.tables import TableCache, Xorbs
 from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.xet.plan import Piece, Plan, Selection, plan, select
 from hubgate.server.hub.xet.shard import parse_terms
 
 # A client that asks for a whole file of so many parts has to ask for ranges of it.
 MAX_TERMS = 50_000
+# Terms that are planned before other requests get a turn.
+_TERMS_PER_STEP = 200
 
 
 async def plans(
@@ -19,12 +23,14 @@ async def plans(
     """How the bytes from `start` up to, but not including, `end` of a file are composed: for each term, its xorb and a
     plan for the term.
     """
-    selection = select(parse_terms(terms), start, end) if start < end else Selection((), 0, 0)
+    selection = await in_thread(select, parse_terms(terms), start, end) if start < end else Selection((), 0, 0)
     if selection is None or selection.length != end - start:
         raise ValueError(f"bytes {start} to {end} of a shorter file")
     tables = TableCache(repos, xorbs)
     skip, length = selection.skip, selection.length
-    for term in selection.terms:
+    for number, term in enumerate(selection.terms, 1):
+        if number % _TERMS_PER_STEP == 0:
+            await asyncio.sleep(0)
         xorb, table = await tables.get(term.xorb)
         # Only the first and the last term may be needed in part.
         part = Selection((term,), skip, min(length, term.size - skip))

@@ -5,13 +5,16 @@ repo: a user's uploads to a private and to a public repo share xorbs if they sha
 """
 
 import struct
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 from hubgate.server.hub.xet.xorb_table import XorbTable
 
 # A range of chunks, which excludes its end.
 Range = tuple[int, int]
 _RANGE = struct.Struct("<II")
+RANGE_SIZE = _RANGE.size
 
 
 def merged(ranges: Iterable[Range]) -> list[Range]:
@@ -26,8 +29,11 @@ def merged(ranges: Iterable[Range]) -> list[Range]:
 
 
 def covers(ranges: Sequence[Range], start: int, end: int) -> bool:
-    """Whether one of the merged ranges includes all these chunks."""
-    return any(first <= start and end <= last for first, last in ranges)
+    """Whether one of the merged ranges includes all these chunks. A file may have thousands of ranges, and a shard asks
+    for each of its terms.
+    """
+    at = bisect_right(ranges, start, key=itemgetter(0)) - 1
+    return at >= 0 and end <= ranges[at][1]
 
 
 def pack(ranges: Iterable[Range]) -> bytes:
@@ -36,6 +42,11 @@ def pack(ranges: Iterable[Range]) -> bytes:
 
 def unpack(packed: bytes) -> list[Range]:
     return [(start, end) for start, end in _RANGE.iter_unpack(packed)]
+
+
+def merged_packed(found: Iterable[bytes]) -> list[Range]:
+    """The chunks of several packed sets."""
+    return merged(item for packed in found for item in unpack(packed))
 
 
 def only_covered(table: XorbTable, ranges: Sequence[Range], filler: bytes) -> XorbTable:

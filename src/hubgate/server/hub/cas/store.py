@@ -12,6 +12,9 @@ from hubgate.server.hub.repos.store import OWNERS, REPO
 from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.sqltext import Params, RowStatement, columns_of, insert_row
 
+# Xorbs that are looked for at once.
+MAX_HASHES = 100
+
 
 class NewXorb(Struct, frozen=True):
     """A verified xorb. `lookups` are the hashes of the chunks that clients look up."""
@@ -77,16 +80,16 @@ async def record_upload(tx: Tx, repo_id: str, xorb_id: str, user_id: str, *, by_
 
 async def sent_among(
     tx: Tx, repo_id: str, user_id: str, hashes: Collection[str], *, by_writers: bool
-) -> dict[str, StoredXorb]:
-    """By hash, those xorbs that the user sent to a repo; with `by_writers`, also those that its writers sent."""
+) -> list[StoredXorb]:
+    """The xorbs with these hashes that the user sent to a repo; with `by_writers`, also those that its writers sent."""
     params: Params = {"repo_id": repo_id, "user_id": user_id, "by_writers": int(by_writers)}
     rows = await tx.each(_SENT, [{"hash": value} for value in hashes], params)
-    return {row["hash"]: StoredXorb(*row) for row in rows}
+    return [StoredXorb(*row) for row in rows]
 
 
 _SENT = RowStatement(
     """
-    SELECT x.id, x.hash, x.size FROM xorbs x JOIN xorb_uploads u ON u.xorb = x.id
+    SELECT DISTINCT x.id, x.hash, x.size FROM xorbs x JOIN xorb_uploads u ON u.xorb = x.id
     WHERE x.hash = :hash AND u.repo_id = :repo_id
     AND (u.user_id = :user_id OR (u.guest = 0 AND CAST(:by_writers AS bigint) = 1))
     """,
@@ -98,44 +101,96 @@ _SHOWN = "(l.guest = 0 OR l.checked IS NOT NULL)"
 _IN_FILE = "JOIN lfs_links l ON l.repo_id = p.repo_id AND l.oid = p.oid"
 _WITH_HASH = f"""
     SELECT DISTINCT p.repo_id, x.id, x.hash, x.size FROM xorbs x JOIN xet_file_xorbs p ON p.xorb = x.id {_IN_FILE}
-    WHERE x.hash = :value AND {_SHOWN}
+    WHERE x.hash IN (%s) AND {_SHOWN}
 """
 _WITH_CHUNK = f"""
     SELECT DISTINCT p.repo_id, x.id, x.hash, x.size FROM xet_chunks c JOIN xorbs x ON x.id = c.xorb
     JOIN xet_file_xorbs p ON p.xorb = x.id {_IN_FILE} WHERE c.chunk = :value AND {_SHOWN}
 """
+# The repo `first` comes first, then private ones, which are few, then those without a gate.
+_BEST_FIRST = "CASE WHEN r.id = :first THEN 0 ELSE 1 END, r.private DESC, r.gated, r.id"
+
+
+async def places_of(
+    tx: Tx, hashes: Sequence[str], visible: VisibleRepos, first: str, limit: int
+) -> list[tuple[StoredXorb, str]]:
+    """The xorbs with one of these hashes, each with the id of a repo that the caller may see and that has a file with
+    chunks of it; at most `limit` for a hash. There may be `MAX_HASHES` of them.
+    """
+    values: dict[str, str | int] = {"first": first, "limit": limit}
+    condition = visible_repos_sql(visible, values)
+    # Two texts only, so that engines reuse the prepared statements. Padding is "", which is never a hash.
+    padded = hashes if len(hashes) == 1 else [*hashes, *[""] * (MAX_HASHES - len(hashes))]
+    named = {f"hash_{number}": value for number, value in enumerate(padded)}
+    rows = await tx.all(
+        f"""
+        SELECT ranked.id, ranked.hash, ranked.size, ranked.repo_id FROM (
+            SELECT found.id, found.hash, found.size, found.repo_id,
+                ROW_NUMBER() OVER (PARTITION BY found.hash ORDER BY {_BEST_FIRST}) AS place
+            FROM ({_WITH_HASH % ", ".join(f":{name}" for name in named)}) found
+            JOIN repos r ON r.id = found.repo_id WHERE {condition}
+        ) ranked WHERE ranked.place <= :limit
+        """,
+        {**values, **named},
+    )
+    return [(StoredXorb(row["id"], row["hash"], row["size"]), row["repo_id"]) for row in rows]
 
 
 async def repos_with(
-    tx: Tx, value: str | bytes, visible: VisibleRepos, first: str, limit: int
+    tx: Tx, chunk: bytes, visible: VisibleRepos, first: str, limit: int
 ) -> list[tuple[StoredXorb, Repo]]:
-    """Repos that the caller may see with a file that has chunks of a xorb: the xorb with a hash, if `value` is text,
-    or one with a chunk. The repo `first` comes first, then private ones, which are few, then those without a gate.
-    """
+    """Repos that the caller may see with a file that has chunks of a xorb that has this chunk."""
     values: dict[str, str | int] = {"first": first, "limit": limit}
     condition = visible_repos_sql(visible, values)
     rows = await tx.all(
         f"""
         SELECT found.id, found.hash, found.size, {REPO}
-        FROM ({_WITH_HASH if isinstance(value, str) else _WITH_CHUNK}) found
-        JOIN repos r ON r.id = found.repo_id {OWNERS} WHERE {condition}
-        ORDER BY CASE WHEN r.id = :first THEN 0 ELSE 1 END, r.private DESC, r.gated, r.id LIMIT :limit
+        FROM ({_WITH_CHUNK}) found JOIN repos r ON r.id = found.repo_id {OWNERS} WHERE {condition}
+        ORDER BY {_BEST_FIRST} LIMIT :limit
         """,
-        {**values, "value": value},
+        {**values, "value": chunk},
     )
     return [(StoredXorb(*list(row)[:3]), Repo(*list(row)[3:])) for row in rows]
 
 
-async def ranges_in(tx: Tx, repo_id: str, xorb_id: str, limit: int) -> list[bytes]:
-    """The packed ranges of chunks of a xorb that are in files of a repo."""
-    rows = await tx.all(
+async def ranges_among(tx: Tx, places: Sequence[tuple[str, str]], limit: int, size: int) -> dict[str, list[bytes]]:
+    """By the ids of xorbs, the packed ranges of their chunks that are in files of a repo, for repos and xorbs. For each
+    of these, `limit` files and about `size` bytes of ranges are read.
+    """
+    return await _ranges(tx, _RANGES, places, limit, size)
+
+
+async def all_ranges_among(tx: Tx, places: Sequence[tuple[str, str]], limit: int, size: int) -> dict[str, list[bytes]]:
+    """Like `ranges_among`, with files of guests that no pull request uses."""
+    return await _ranges(tx, _ALL_RANGES, places, limit, size)
+
+
+async def _ranges(
+    tx: Tx, op: RowStatement, places: Sequence[tuple[str, str]], limit: int, size: int
+) -> dict[str, list[bytes]]:
+    rows = [{"repo_id": repo_id, "xorb": xorb_id} for repo_id, xorb_id in places]
+    found: dict[str, list[bytes]] = {}
+    for row in await tx.each(op, rows, {"limit": limit, "size": size}):
+        found.setdefault(row["xorb"], []).append(bytes(row["ranges"]))
+    return found
+
+
+def _first_ranges(condition: str) -> RowStatement:
+    return RowStatement(
         f"""
-        SELECT p.ranges FROM xet_file_xorbs p {_IN_FILE}
-        WHERE p.repo_id = :repo_id AND p.xorb = :xorb AND {_SHOWN} ORDER BY p.oid LIMIT :limit
+        SELECT summed.xorb, summed.ranges FROM (
+            SELECT few.xorb, few.ranges, SUM(length(few.ranges)) OVER (ORDER BY few.oid) - length(few.ranges) AS earlier
+            FROM (
+                SELECT p.oid, p.xorb, p.ranges FROM xet_file_xorbs p {_IN_FILE}
+                WHERE p.repo_id = :repo_id AND p.xorb = :xorb AND {condition} ORDER BY p.oid LIMIT :limit
+            ) few
+        ) summed WHERE summed.earlier < :size
         """,
-        {"repo_id": repo_id, "xorb": xorb_id, "limit": limit},
+        columns_of(text="repo_id xorb"),
     )
-    return [bytes(row["ranges"]) for row in rows]
+
+
+_RANGES, _ALL_RANGES = _first_ranges(_SHOWN), _first_ranges("1 = 1")
 
 
 async def xorbs_beside(tx: Tx, repo_id: str, xorb_id: str, limit: int) -> list[StoredXorb]:

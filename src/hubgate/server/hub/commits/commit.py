@@ -49,7 +49,7 @@ from hubgate.server.hub.git.writes import (
     write_commit,
     write_file_as_blob,
 )
-from hubgate.server.hub.guests.charges import Charge, charge_git_storage, charge_of, use_files
+from hubgate.server.hub.guests.charges import Charge, charge_git_storage, charge_of, hidden_files, use_files
 from hubgate.server.hub.guests.marked_commits import mark
 from hubgate.server.hub.lfs import contents, stored_file
 from hubgate.server.hub.repos import store
@@ -133,7 +133,7 @@ async def prepare_commit(
     attributes = await attributes_after(folder, parent, operations)
     added_paths = [operation.path for operation in operations if not isinstance(operation, Delete)]
     large = await in_thread(attributes.large_among, added_paths, repos.limits.matching_seconds)
-    pointers = await _pointers(repos, repo, operations)
+    pointers = await _pointers(repos, repo, operations, charge)
     stored_as_large = {item.path for item in operations if _is_stored_as_large(item, pointers, large)}
     if ATTRIBUTES_FILE in stored_as_large:
         raise attributes_too_large()
@@ -189,19 +189,23 @@ async def _check_paths(folder: Path, commit: str | None, operations: Sequence[Op
             raise refusal
 
 
-async def _pointers(repos: Repos, repo: Repo, operations: Sequence[Operation]) -> dict[str, tuple[str, int]]:
+async def _pointers(
+    repos: Repos, repo: Repo, operations: Sequence[Operation], charge: Charge | None
+) -> dict[str, tuple[str, int]]:
     """The large files that the operations reference, directly or by an LFS pointer as content: id and size by path.
     They must have been uploaded to the repo: knowing a hash must not grant access to a file.
     """
-    found: dict[str, tuple[str, int]] = {}
+    named: dict[str, tuple[str, int | None]] = {}
     for item in operations:
         if isinstance(item, AddLargeFile):
-            found[item.path] = item.oid, await _check_uploaded(repos, repo, item.oid, item.size)
+            named[item.path] = item.oid, item.size
         elif isinstance(item, AddFile) and item.content.size <= objects.MAX_POINTER_BYTES:
             pointer = objects.read_pointer(await in_thread(_read, item.content, item.content.size))
             if pointer is not None:
-                found[item.path] = pointer.oid, await _check_uploaded(repos, repo, pointer.oid, pointer.size)
-    return found
+                named[item.path] = pointer.oid, pointer.size
+    if hidden := await hidden_files(repos, repo, charge, {oid for oid, _ in named.values()}):
+        raise _not_uploaded(min(hidden))
+    return {path: (oid, await _check_uploaded(repos, repo, oid, size)) for path, (oid, size) in named.items()}
 
 
 def _is_stored_as_large(item: Operation, pointers: Collection[str], large: Collection[str]) -> bool:

@@ -22,6 +22,7 @@ from hubgate.server.hub.git import merges
 from hubgate.server.hub.git.merges import MergeConflict, TrialMerge
 from hubgate.server.hub.git.writes import Author
 from hubgate.server.hub.guests import store as guest_store
+from hubgate.server.hub.guests.merged_files import use_merged_files
 from hubgate.server.hub.repos import commit_counts
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo
@@ -76,6 +77,7 @@ async def _attempt(
         raise Conflict(NEW_COMMITS)
     sha = await _write_merge(repos, repo, found, ours, theirs, Author.of_user(user.name, repos.base_url), now)
     change = RefChange(base, ours, sha)
+    await use_merged_files(repos, repo, [change])
     card = await card_after(repos, repo, [change])
     counts = await commit_counts.count_commits(repos, repo, [change])
 

@@ -16,6 +16,7 @@ from hubgate.server.accounts.account_locks import lock_account_by_id
 from hubgate.server.errors import Forbidden
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.guests import store
+from hubgate.server.hub.quotas.quotas import check_use, lock_limited_owner
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.transactions import lock_repo
 from hubgate.server.storage.database import Database, Tx
@@ -40,6 +41,8 @@ class Charge:
     user_id: str
     # The number of the pull request; 0 until it is created.
     num: int = 0
+    # Whether the user may read the files of the repo, which may be gated.
+    may_read: bool = True
     git_bytes: int = 0
     # The ids of large files that only guests uploaded.
     files: set[str] = field(default_factory=set)
@@ -55,12 +58,12 @@ def charge_of(repo: Repo, identity: Identity, num: int = 0) -> Charge | None:
     """A new charge; None if the caller may write to the repo. A writer's app without write permission is a guest."""
     if identity.user_id is None or decide(identity, Action.REPO_WRITE, repo.as_resource()).allowed:
         return None
-    return Charge(identity.user_id, num)
+    return Charge(identity.user_id, num, decide(identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed)
 
 
-async def bytes_charged(repos: Repos, charge: Charge) -> int:
+async def bytes_charged(repos: Repos, repo: Repo, charge: Charge) -> int:
     """The bytes charged to the user, including the part of this charge that is already recorded."""
-    return await repos.db.read_long(lambda tx: store.bytes_charged(tx, charge.user_id))
+    return await repos.db.read_long(lambda tx: store.bytes_charged(tx, charge.user_id, repo.id))
 
 
 async def charge_git_storage(repos: Repos, repo: Repo, charge: Charge, size: int) -> None:
@@ -68,7 +71,7 @@ async def charge_git_storage(repos: Repos, repo: Repo, charge: Charge, size: int
     now = repos.clock()
 
     async def unit(tx: Tx) -> None:
-        await _check_storage_limit(tx, repos, charge.user_id, size)
+        await _check_storage_limit(tx, repos, charge.user_id, repo.id, size)
         await lock_repo(tx, repo.id)
         # Recorded under the negated number until the pull request uses the bytes.
         await store.charge_git(tx, charge.user_id, repo.id, -charge.num, size, now)
@@ -92,45 +95,63 @@ async def charge_uploads(repos: Repos, repo: Repo, user_id: str, sizes: Mapping[
     await repos.db.write_long(unit)
 
 
+async def hidden_files(repos: Repos, repo: Repo, charge: Charge | None, oids: Collection[str]) -> set[str]:
+    """Those files that are to be treated as if the repo did not have them. A guest who may not read the files of the
+    repo finds only those that the guest sent: knowing a hash does not reveal that the repo has the file (attack O78).
+    """
+    if charge is None or charge.may_read or not oids:
+        return set()
+    user_id = charge.user_id
+    return set(oids) - await repos.db.read_long(lambda tx: store.received_among(tx, user_id, repo.id, oids))
+
+
 async def use_files(repos: Repos, repo: Repo, charge: Charge | None, oids: Collection[str]) -> set[str]:
     """Record that a commit or push references large files, and return those that the repo does not have. A guest is
-    charged for files that only guests uploaded; files referenced by a writer become the owner's.
+    charged for files that only guests uploaded; files referenced by a writer become the owner's. A guest who may not
+    read the repo is charged for the owner's files too, since the remaining bytes would reveal them.
     """
     if not oids:
         return set()
+    hidden = await hidden_files(repos, repo, charge, oids)
     found = await repos.db.read_long(lambda tx: store.links_among(tx, repo.id, oids))
-    others = set(oids).difference(found.of_owner)
+    charges_all = charge is not None and not charge.may_read
+    others = set(oids).difference(hidden, () if charges_all else found.of_owner)
     if not others:
-        return set()
+        return hidden
     now = repos.clock()
     failpoint.hit("guest-files-found")
 
     async def unit(tx: Tx) -> set[str]:
+        owner = None
         if charge is not None:
             await lock_account_by_id(tx, charge.user_id)
+        else:
+            owner = await lock_limited_owner(tx, repos, repo.id)
         # The sweep may have deleted files, and cannot delete more until this transaction ends.
         await lock_repo(tx, repo.id)
         current = await store.links_among(tx, repo.id, others)
         if charge is None:
+            await check_use(tx, repos, owner, repo.id, current.of_guests)
             await store.assign_to_owner(tx, repo.id, current.of_guests)
         else:
-            await charge_files(tx, repos, charge.user_id, repo.id, current.of_guests, now)
-            charge.files.update(current.of_guests)
-        return others.difference(current.of_guests, current.of_owner)
+            charged = {**current.of_guests, **current.of_owner} if charges_all else current.of_guests
+            await charge_files(tx, repos, charge.user_id, repo.id, charged, now)
+            charge.files.update(charged)
+        return hidden | others.difference(current.of_guests, current.of_owner)
 
     return await repos.db.write_long(unit)
 
 
 async def move_to_large_file(tx: Tx, repo: Repo, charge: Charge, oid: str, size: int, now: int) -> bool:
     """Turn the charge for a file inside a commit, recorded by `charge_git_storage`, into a charge for a large file;
-    return whether the file is charged. If the owner has the file too, nothing is charged. The transaction must have
-    locked the user and the repo.
+    return whether the file is charged. If the owner has the file too, nothing is charged, unless that would reveal it
+    to the guest. The transaction must have locked the user and the repo.
     """
     await store.charge_git(tx, charge.user_id, repo.id, -charge.num, -size, now)
-    only_of_guests = bool((await store.links_among(tx, repo.id, [oid])).of_guests)
-    if only_of_guests:
+    is_charged = not charge.may_read or bool((await store.links_among(tx, repo.id, [oid])).of_guests)
+    if is_charged:
         await store.charge(tx, charge.user_id, repo.id, 0, {oid: max(size, MIN_FILE_CHARGE)}, now)
-    return only_of_guests
+    return is_charged
 
 
 async def assign_to_pull_request(tx: Tx, repo_id: str, num: int, charge: Charge, now: int) -> None:
@@ -151,7 +172,7 @@ async def charge_text(tx: Tx, repos: Repos, repo: Repo, charge: Charge, num: int
     recorded under the negated number, so that a merge does not release it. The transaction must have locked the user.
     """
     size += TEXT_OVERHEAD
-    await _check_storage_limit(tx, repos, charge.user_id, size)
+    await _check_storage_limit(tx, repos, charge.user_id, repo.id, size)
     await store.charge_git(tx, charge.user_id, repo.id, -num, size, now)
 
 
@@ -196,13 +217,13 @@ async def charge_files(tx: Tx, repos: Repos, user_id: str, repo_id: str, sizes: 
     sizes = {oid: max(size, MIN_FILE_CHARGE) for oid, size in sizes.items()}
     charged = await store.files_charged(tx, user_id, repo_id, sizes)
     added = sum(max(size - charged.get(oid, 0), 0) for oid, size in sizes.items())
-    await _check_storage_limit(tx, repos, user_id, added)
+    await _check_storage_limit(tx, repos, user_id, repo_id, added)
     await store.charge(tx, user_id, repo_id, 0, sizes, now)
 
 
-async def _check_storage_limit(tx: Tx, repos: Repos, user_id: str, size: int) -> None:
+async def _check_storage_limit(tx: Tx, repos: Repos, user_id: str, repo_id: str, size: int) -> None:
     await lock_account_by_id(tx, user_id)
-    charged, limit = await store.bytes_charged(tx, user_id), repos.guest_bytes
+    charged, limit = await store.bytes_charged(tx, user_id, repo_id), repos.guest_bytes
     if size and charged + size > limit:
         raise storage_exceeded(repos, charged, f"{size:,}")
 

@@ -70,14 +70,17 @@ def _files(repo_id: str, oids: Iterable[str]) -> list[Params]:
 # Charges.
 
 
-async def bytes_charged(tx: Tx, user_id: str) -> int:
-    """The bytes charged to a user in repos that the user may not write to. A large file counts once per repo."""
+async def bytes_charged(tx: Tx, user_id: str, repo_id: str) -> int:
+    """The bytes charged to a user in repos that the user may not write to; or else, if the user may write to this repo
+    and is a guest because of a token, in repos that the user may write to. A large file counts once per repo.
+    """
+    condition = _MAY_WRITE if await is_writer(tx, repo_id, user_id) else f"NOT {_MAY_WRITE}"
     row = await tx.one(
         f"""
         SELECT CAST(COALESCE(SUM(x.charged), 0) AS bigint) AS n FROM (
             SELECT CASE WHEN g.oid = '' THEN SUM(g.bytes) ELSE MAX(g.bytes) END AS charged
             FROM guest_bytes g JOIN repos r ON r.id = g.repo_id
-            WHERE g.user_id = :user_id AND NOT {_MAY_WRITE} GROUP BY g.repo_id, g.oid
+            WHERE g.user_id = :user_id AND {condition} GROUP BY g.repo_id, g.oid
         ) x
         """,
         {"user_id": user_id},
@@ -199,15 +202,39 @@ async def release_file_charges(tx: Tx, repo_id: str, num: int) -> None:
 
 async def expire_file_charges(tx: Tx, before: int) -> None:
     """Delete charges for large files that were announced but never uploaded, or were deleted. Charges for git storage
-    do not expire, since git objects are never deleted.
+    do not expire, since git objects are never deleted. The charge for a xorb (`xorb:` and its id) expires once the
+    xorb is neither waiting for a file nor in one that only guests uploaded.
     """
     await tx.exec(
         """
         DELETE FROM guest_bytes WHERE num = 0 AND oid <> '' AND updated_at < :before AND NOT EXISTS (
             SELECT 1 FROM lfs_links l WHERE l.repo_id = guest_bytes.repo_id AND l.oid = guest_bytes.oid AND l.guest = 1
+        ) AND NOT EXISTS (
+            SELECT 1 FROM xorb_uploads u WHERE u.repo_id = guest_bytes.repo_id AND u.user_id = guest_bytes.user_id
+            AND u.xorb = substr(guest_bytes.oid, 6) AND u.guest = 1
+        ) AND NOT EXISTS (
+            SELECT 1 FROM xet_file_xorbs p JOIN lfs_links f ON f.repo_id = p.repo_id AND f.oid = p.oid
+            WHERE p.repo_id = guest_bytes.repo_id AND p.xorb = substr(guest_bytes.oid, 6) AND f.guest = 1
         )
         """,
         {"before": before},
+    )
+
+
+async def charge_waiting_xorbs(tx: Tx, before: int, now: int) -> None:
+    """Charge guests again for xorbs of theirs that are no longer in a file and are stored because their repo still
+    receives others.
+    """
+    await tx.exec(
+        """
+        INSERT INTO guest_bytes (user_id, repo_id, num, oid, bytes, updated_at)
+        SELECT u.user_id, u.repo_id, 0, 'xorb:' || x.id, x.size, CAST(:now AS bigint)
+        FROM xorb_uploads u JOIN users a ON a.id = u.user_id JOIN xorbs x ON x.id = u.xorb
+        WHERE u.uploaded_at < :before AND u.guest = 1
+        AND NOT EXISTS (SELECT 1 FROM xet_file_xorbs p WHERE p.repo_id = u.repo_id AND p.xorb = u.xorb)
+        ON CONFLICT (user_id, repo_id, num, oid) DO NOTHING
+        """,
+        {"before": before, "now": now},
     )
 
 
@@ -215,20 +242,60 @@ async def expire_file_charges(tx: Tx, before: int) -> None:
 
 
 class Links(Struct, frozen=True):
-    """The files linked to a repo: the sizes of those that only guests uploaded, and the ids of the owner's."""
+    """The sizes of files linked to a repo: of those that only guests uploaded, and of the owner's."""
 
     of_guests: Mapping[str, int]
-    of_owner: Collection[str]
+    of_owner: Mapping[str, int]
 
 
 async def links_among(tx: Tx, repo_id: str, oids: Collection[str]) -> Links:
     rows = await tx.each(_LINK, _files(repo_id, oids))
     of_guests = {row["oid"]: int(row["size"]) for row in rows if row["guest"]}
-    return Links(of_guests, {row["oid"] for row in rows} - of_guests.keys())
+    return Links(of_guests, {row["oid"]: int(row["size"]) for row in rows if not row["guest"]})
 
 
 _LINK = RowStatement(
     "SELECT l.oid, l.size, l.guest FROM lfs_links l WHERE l.repo_id = :repo_id AND l.oid = :oid", _FILE
+)
+
+
+async def files_of_guests(tx: Tx, repo_id: str) -> dict[str, int]:
+    """The files that only guests uploaded and that a pull request uses, with sizes."""
+    sql = "SELECT oid, size FROM lfs_links WHERE repo_id = :repo_id AND guest = 1 AND checked IS NOT NULL"
+    rows = await tx.all(sql, {"repo_id": repo_id})
+    return {row["oid"]: int(row["size"]) for row in rows}
+
+
+async def set_received(tx: Tx, user_id: str, repo_id: str, oids: Collection[str]) -> None:
+    """Record that a user, who is charged for these files, has sent them."""
+    await tx.each(_RECEIVED, _files(repo_id, oids), {"user_id": user_id})
+
+
+_RECEIVED = RowStatement(
+    """
+    UPDATE guest_bytes SET checked = 0 /*pg FROM batch */
+    WHERE user_id = :user_id AND repo_id = :repo_id AND num = 0 AND oid = :oid
+    """,
+    _FILE,
+)
+
+
+async def received_among(tx: Tx, user_id: str, repo_id: str, oids: Collection[str]) -> set[str]:
+    """Those files of a repo that this user sent, as long as the user is charged for them: an announcement alone says
+    nothing about what the user has.
+    """
+    rows = await tx.each(_RECEIVED_BY, _files(repo_id, oids), {"user_id": user_id})
+    return {row["oid"] for row in rows}
+
+
+_RECEIVED_BY = RowStatement(
+    """
+    SELECT l.oid FROM lfs_links l WHERE l.repo_id = :repo_id AND l.oid = :oid AND EXISTS (
+        SELECT 1 FROM guest_bytes g WHERE g.user_id = :user_id AND g.repo_id = l.repo_id AND g.oid = l.oid
+        AND (g.num > 0 OR g.checked IS NOT NULL)
+    )
+    """,
+    _FILE,
 )
 
 
@@ -324,8 +391,25 @@ async def files_due(tx: Tx, repo_id: str, before: int, limit: int) -> dict[str, 
     return {row["oid"]: int(row["size"]) for row in rows}
 
 
-async def drop_due(tx: Tx, repo_id: str, oids: Collection[str], before: int) -> None:
+async def drop_due(tx: Tx, repo_id: str, oids: Collection[str], before: int, now: int) -> None:
+    """Delete files. A xorb that another file still needs is charged instead of the file, as a whole."""
+    await tx.each(_CHARGE_REMAINING_XORBS, _files(repo_id, oids), {"before": before, "now": now})
     await tx.each(_DROP, _files(repo_id, oids), {"before": before})
+
+
+_CHARGE_REMAINING_XORBS = RowStatement(
+    f"""
+    INSERT INTO guest_bytes (user_id, repo_id, num, oid, bytes, updated_at)
+    SELECT DISTINCT c.user_id, c.repo_id, 0, 'xorb:' || x.id, x.size, CAST(:now AS bigint)
+    FROM lfs_links l JOIN guest_bytes c ON c.repo_id = l.repo_id AND c.oid = l.oid
+    JOIN xet_file_xorbs p ON p.repo_id = l.repo_id AND p.oid = l.oid JOIN xorbs x ON x.id = p.xorb
+    /*pg CROSS JOIN batch */ WHERE l.repo_id = :repo_id AND l.oid = :oid AND {_DUE} AND EXISTS (
+        SELECT 1 FROM xet_file_xorbs o WHERE o.xorb = p.xorb AND o.repo_id = p.repo_id AND o.oid <> p.oid
+    )
+    ON CONFLICT (user_id, repo_id, num, oid) DO NOTHING
+    """,
+    _FILE,
+)
 
 
 _DROP = RowStatement(

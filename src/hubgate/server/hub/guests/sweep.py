@@ -7,19 +7,18 @@ time. If a branch or tag contains a pointer to the file, the file becomes the ow
 stays charged; otherwise the file's link is deleted and its charge ends.
 """
 
-import hashlib
 import logging
 from collections.abc import Collection
-from contextlib import aclosing
 from dataclasses import dataclass
 
 from hubgate.server.clock import DAY
 from hubgate.server.errors import HubError
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import program
-from hubgate.server.hub.git.objects import pointer_text
 from hubgate.server.hub.guests import store
-from hubgate.server.hub.repos import copied_refs
+from hubgate.server.hub.guests.pointers import listed_among, pointer_sha
+from hubgate.server.hub.quotas.quotas import lock_limited_owner
+from hubgate.server.hub.quotas.store import forget_used
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import PULL_REQUESTS
 from hubgate.server.storage.database import Tx
@@ -34,12 +33,6 @@ WALK_SECONDS = 10 * 60.0
 
 _BRANCHES_AND_TAGS = ("--branches", "--tags")
 _PULL_REQUESTS = f"--glob={PULL_REQUESTS}*"
-
-
-def pointer_sha(oid: str, size: int) -> str:
-    """The id of the canonical LFS pointer to a large file. Guests can only write this form."""
-    text = pointer_text(oid, size)
-    return hashlib.sha1(f"blob {len(text)}\0".encode() + text, usedforsecurity=False).hexdigest()
 
 
 @dataclass
@@ -58,6 +51,7 @@ class GuestSweep:
                 await self._check_files(repo_id, generation, before)
             except (HubError, program.GitFailed) as error:
                 log.warning("the guest data of repo %s will be checked later: %s", repo_id, error)
+        await db.write_long(lambda tx: store.charge_waiting_xorbs(tx, before, self.repos.clock()))
         await db.write_long(lambda tx: store.expire_file_charges(tx, before))
         self._after = found[-1][0] if len(found) == limit else ""
         return self._after != ""
@@ -93,23 +87,19 @@ class GuestSweep:
         )
 
         async def unit(tx: Tx) -> None:
+            # Locked before the repo, as in all transactions.
+            owner = await lock_limited_owner(tx, self.repos, repo_id) if own else None
             # The generation changes whenever a ref moves, so the findings are still valid if it is the same.
             if await repo_store.lock(tx, repo_id) != generation:
                 return
             await store.assign_to_owner(tx, repo_id, {by_pointer[sha] for sha in own})
+            if owner is not None:
+                # Not checked, since the files are on a branch already (`merged_files.py`).
+                await forget_used(tx, owner.id)
             await store.set_needed(tx, repo_id, {by_pointer[sha] for sha in needed}, generation)
-            await store.drop_due(tx, repo_id, {by_pointer[sha] for sha in others - needed}, before)
+            await store.drop_due(tx, repo_id, {by_pointer[sha] for sha in others - needed}, before, self.repos.clock())
 
         await self.repos.db.write_long(unit)
 
     async def _listed_among(self, repo_id: str, shas: Collection[str], *arguments: str) -> set[str]:
-        """Those of `shas` that `git rev-list` prints."""
-        folder = await copied_refs.refresh(self.repos, repo_id)
-        found_shas, lines_to_find = set[str](), {sha.encode() for sha in shas}
-        lines = program.lines(["rev-list", *arguments], folder, b"", WALK_SECONDS)
-        async with aclosing(lines):
-            async for part in lines:
-                found_shas.update(sha.decode() for sha in lines_to_find.intersection(part))
-                if len(found_shas) == len(lines_to_find):
-                    break
-        return found_shas
+        return await listed_among(self.repos, repo_id, shas, arguments, WALK_SECONDS)

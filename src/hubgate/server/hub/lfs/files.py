@@ -2,12 +2,13 @@
 under its name (`objects`) only after its size and hash were checked, so a stored file is complete.
 """
 
+import contextlib
 import errno
 import hashlib
 import os
 import re
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -63,29 +64,38 @@ class LargeFiles(Struct, frozen=True):
 
     async def receive(self, parts: AsyncIterator[bytes], oid: str, size: int) -> None:
         """Receive a file and store it if size and hash are as announced."""
-        temporary = self.temporary()
-        try:
-            with temporary.open("wb") as file:
-                digest, count = hashlib.sha256(), 0
-                async for part in parts:
-                    count += len(part)
-                    if count > size:
-                        break
-                    await in_thread(_append, file.fileno(), digest, part)
-                await in_thread(os.fsync, file.fileno())
-            if count != size:
-                raise Unprocessable(
-                    f"{size} bytes were announced, but {'more' if count > size else count} were received."
-                )
-            if digest.hexdigest() != oid:
-                raise Unprocessable(f"The received file is not the announced one: its SHA-256 is {digest.hexdigest()}.")
-            await self.add(temporary, oid)
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise StoreFull from error
-            raise
-        finally:
-            temporary.unlink(missing_ok=True)
+        with full_disk_named():
+            temporary = self.temporary()
+            try:
+                await self._receive(temporary, parts, oid, size)
+            finally:
+                temporary.unlink(missing_ok=True)
+
+    async def _receive(self, temporary: Path, parts: AsyncIterator[bytes], oid: str, size: int) -> None:
+        with temporary.open("wb") as file:
+            digest, count = hashlib.sha256(), 0
+            async for part in parts:
+                count += len(part)
+                if count > size:
+                    break
+                await in_thread(_append, file.fileno(), digest, part)
+            await in_thread(os.fsync, file.fileno())
+        if count != size:
+            raise Unprocessable(f"{size} bytes were announced, but {'more' if count > size else count} were received.")
+        if digest.hexdigest() != oid:
+            raise Unprocessable(f"The received file is not the announced one: its SHA-256 is {digest.hexdigest()}.")
+        await self.add(temporary, oid)
+
+
+@contextlib.contextmanager
+def full_disk_named() -> Iterator[None]:
+    """Name the problem if the disk of the data folder is full."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreFull from error
+        raise
 
 
 def key_of(oid: str) -> str:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from hubgate.server.errors import Unprocessable
 from hubgate.server.hub.git.threads import in_long_thread, in_thread
-from hubgate.server.hub.lfs.files import LargeFiles
+from hubgate.server.hub.lfs.files import LargeFiles, full_disk_named
 
 # Each part has a URL, so a file of a terabyte has larger parts rather than more parts.
 MAX_PARTS = 256
@@ -46,30 +46,36 @@ def is_fingerprint(text: str) -> bool:
 async def receive_part(files: LargeFiles, upload: str, number: int, length: int, chunks: AsyncIterator[bytes]) -> str:
     """Receive a part and return its fingerprint. The same part sent again replaces the earlier upload."""
     folder = _folder(files, upload)
-    await in_thread(lambda: folder.mkdir(parents=True, exist_ok=True))
-    temporary, digest, count = files.temporary(), hashlib.sha256(), 0
-    try:
-        with temporary.open("wb") as file:
-            async for chunk in chunks:
-                count += len(chunk)
-                if count > length:
-                    break
-                digest.update(chunk)
-                await in_thread(file.write, chunk)
-        if count != length:
-            raise Unprocessable(f"Part {number} must have {length} bytes.")
-        fingerprint = digest.hexdigest()[:32]
-        await in_thread(temporary.replace, folder / f"{number:05d}-{fingerprint}")
-    finally:
-        temporary.unlink(missing_ok=True)
+    with full_disk_named():
+        await in_thread(lambda: folder.mkdir(parents=True, exist_ok=True))
+        temporary, digest, count = files.temporary(), hashlib.sha256(), 0
+        try:
+            with temporary.open("wb") as file:
+                async for chunk in chunks:
+                    count += len(chunk)
+                    if count > length:
+                        break
+                    digest.update(chunk)
+                    await in_thread(file.write, chunk)
+            if count != length:
+                raise Unprocessable(f"Part {number} must have {length} bytes.")
+            fingerprint = digest.hexdigest()[:32]
+            await in_thread(temporary.replace, folder / f"{number:05d}-{fingerprint}")
+        finally:
+            temporary.unlink(missing_ok=True)
     return fingerprint
 
 
 async def complete(files: LargeFiles, upload: str, oid: str, layout: PartLayout, fingerprints: Sequence[str]) -> None:
     if len(fingerprints) != layout.count:
         raise Unprocessable(f"This file must have {layout.count} parts.")
-    temporary = await in_long_thread(_join, files, upload, oid, layout.size, fingerprints)
+    with full_disk_named():
+        temporary = await in_long_thread(_join, files, upload, oid, layout.size, fingerprints)
     await files.add(temporary, oid)
+
+
+async def delete(files: LargeFiles, upload: str) -> None:
+    """Delete the parts of a file that is linked to its repo."""
     await in_long_thread(shutil.rmtree, _folder(files, upload), ignore_errors=True)
 
 

@@ -29,12 +29,12 @@ class UrlGrant(msgspec.Struct, frozen=True):
     size: int
     expires_at: int
     part: int = 0
-    # 1 if a guest uploads the file, which then does not belong to the owner.
-    guest: int = 0
+    # The user id of a guest, whose file does not belong to the owner; "" for a writer.
+    guest: str = ""
 
     @property
     def _signed(self) -> bytes:
-        """The signed text. `guest` is omitted if 0, so that URLs from before this field existed stay valid."""
+        """The signed text. `guest` is omitted if empty, so that URLs from before this field existed stay valid."""
         fields = msgspec.structs.astuple(self)
         return "\n".join(map(str, fields if self.guest else fields[:-1])).encode()
 

@@ -1,10 +1,10 @@
 """SQL statements for the links between repos and large files."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from hubgate.server.hub.guests import store as guest_store
 from hubgate.server.storage.database import Database, Tx
-from hubgate.server.storage.sqltext import Params, insert_row
+from hubgate.server.storage.sqltext import Params, RowStatement, columns_of, insert_row
 
 _LINK = insert_row(
     "INSERT INTO lfs_links (repo_id, oid, size, blob_sha, created_at, guest)",
@@ -20,6 +20,24 @@ async def link(
     await tx.exec(_LINK, {**file, "created_at": now, "guest": int(by_guest)})
     if not by_guest:
         await guest_store.assign_to_owner(tx, repo_id, [oid])
+
+
+async def link_new(tx: Tx, repo_id: str, sizes: Mapping[str, int], now: int, *, by_guest: bool) -> set[str]:
+    """Link those files that are not linked to the repo yet, and return them."""
+    rows: list[Params] = [{"oid": oid, "size": size} for oid, size in sizes.items()]
+    found = await tx.each(_LINK_NEW, rows, {"repo_id": repo_id, "now": now, "guest": int(by_guest)})
+    return {row["oid"] for row in found}
+
+
+_LINK_NEW = RowStatement(
+    """
+    INSERT INTO lfs_links (repo_id, oid, size, created_at, guest)
+    SELECT CAST(:repo_id AS text), :oid, :size, CAST(:now AS bigint), CAST(:guest AS bigint)
+    /*pg FROM batch */ WHERE 1 = 1
+    ON CONFLICT (repo_id, oid) DO NOTHING RETURNING oid
+    """,
+    columns_of(text="oid", bigint="size"),
+)
 
 
 async def size_of(tx: Tx | Database, repo_id: str, oid: str) -> int | None:

@@ -1,5 +1,6 @@
 """Stores a file that was sent inside a commit as a large file, if its name (`.gitattributes`) or size requires that."""
 
+import contextlib
 import hashlib
 import io
 import os
@@ -14,6 +15,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.guests.charges import Charge, move_to_large_file
 from hubgate.server.hub.lfs import store
+from hubgate.server.hub.lfs.files import full_disk_named
 from hubgate.server.hub.quotas.quotas import check_file
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.transactions import lock_repo
@@ -56,7 +58,8 @@ async def store_content(repos: Repos, repo: Repo, content: Content, charge: Char
 
 
 async def store_file(repos: Repos, content: Content) -> StoredFile:
-    oid, blob_sha, temporary = await in_thread(_write_temporary, repos, content)
+    with full_disk_named():
+        oid, blob_sha, temporary = await in_thread(_write_temporary, repos, content)
     await repos.large_files.add(temporary, oid)
     return StoredFile(oid, content.size, blob_sha)
 
@@ -65,11 +68,13 @@ def _write_temporary(repos: Repos, content: Content) -> tuple[str, str, Path]:
     sha256, sha1 = hashlib.sha256(), hashlib.sha1(f"blob {content.size}\0".encode(), usedforsecurity=False)
     temporary = repos.large_files.temporary()
     source = content.file.open("rb") if content.file else io.BytesIO(content.data)
-    with source, temporary.open("wb") as file:
+    with contextlib.ExitStack() as on_failure, source, temporary.open("wb") as file:
+        on_failure.callback(temporary.unlink, missing_ok=True)
         while part := source.read(_CHUNK):
             sha256.update(part)
             sha1.update(part)
             file.write(part)
         file.flush()
         os.fsync(file.fileno())
+        on_failure.pop_all()
     return sha256.hexdigest(), sha1.hexdigest(), temporary

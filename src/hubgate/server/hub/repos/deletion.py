@@ -7,6 +7,7 @@ from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.quotas.store import forget_used
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.model import REPO_GONE, Repo
 from hubgate.server.hub.repos.transactions import record_audit
@@ -45,3 +46,4 @@ async def delete_with_owner(base_url: str, tx: Tx, owner_id: str, now: int) -> N
     """
     for repo in await store.of_owner(tx, owner_id):
         await _delete_rows(tx, base_url, repo, now)
+    await forget_used(tx, owner_id)

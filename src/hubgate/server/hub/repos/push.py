@@ -25,11 +25,12 @@ from hubgate.server.hub.guests.charges import (
     bytes_charged,
     charge_git_storage,
     charge_of,
+    hidden_files,
     storage_exceeded,
     use_files,
 )
 from hubgate.server.hub.guests.marked_commits import mark
-from hubgate.server.hub.guests.sweep import pointer_sha
+from hubgate.server.hub.guests.pointers import pointer_sha
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import copied_refs, push_rights, store
 from hubgate.server.hub.repos.model import REPO_GONE, Repo, is_pull_request, pull_request_of
@@ -77,7 +78,7 @@ async def push(
         # A charge ends with the merge of its pull request, so everything charged must be in that pull request.
         await _drain(pack)
         return PushOutcome(_for_all(request, "refused, see above"), messages=[ONE_AT_A_TIME])
-    in_use = await bytes_charged(repos, charge) if charge is not None else 0
+    in_use = await bytes_charged(repos, repo, charge) if charge is not None else 0
     async with quarantine(repos.folders.root, folder) as incoming:
         try:
             max_bytes = repos.guest_bytes - in_use if charge is not None else MAX_PACK_BYTES
@@ -221,7 +222,7 @@ async def _pointer_problems(
     """The problems with pointers, by blob. The large files that a guest's push references are collected in
     `referenced_files`; those that a writer's push references become the owner's at once.
     """
-    problems = await _upload_problems(repos, repo, pointers)
+    problems = await _upload_problems(repos, repo, pointers, charge)
     valid = {pointer.oid for sha, pointer in pointers.items() if sha not in problems}
     if charge is None:
         missing = await use_files(repos, repo, None, valid)
@@ -235,12 +236,15 @@ async def _pointer_problems(
     }
 
 
-async def _upload_problems(repos: Repos, repo: Repo, pointers: Mapping[str, Pointer]) -> dict[str, str]:
+async def _upload_problems(
+    repos: Repos, repo: Repo, pointers: Mapping[str, Pointer], charge: Charge | None
+) -> dict[str, str]:
     """The problems with pointers to files that were never uploaded to the repo: knowing a hash must not grant access
     to a file.
     """
-    oids = list({pointer.oid for pointer in pointers.values()})
-    sizes = await repos.db.read_long(lambda tx: lfs_store.sizes_of(tx, repo.id, oids))
+    oids = {pointer.oid for pointer in pointers.values()}
+    oids -= await hidden_files(repos, repo, charge, oids)
+    sizes = await repos.db.read_long(lambda tx: lfs_store.sizes_of(tx, repo.id, list(oids)))
     problems: dict[str, str] = {}
     for sha, pointer in pointers.items():
         size = sizes.get(pointer.oid)

@@ -19,6 +19,7 @@ from hubgate.server.hub.discussions import store as discussion_store
 from hubgate.server.hub.discussions.entries import store as entry_store
 from hubgate.server.hub.git.refnames import RefNames
 from hubgate.server.hub.guests.charges import Charge, assign_to_pull_request
+from hubgate.server.hub.guests.merged_files import use_merged_files
 from hubgate.server.hub.repos import commit_counts, store
 from hubgate.server.hub.repos.card import card_at
 from hubgate.server.hub.repos.model import MAIN, REPO_GONE, Card, Repo, RepoType, is_pull_request, pull_request_of
@@ -58,7 +59,9 @@ async def move_refs(
     """Move refs, with one event for all that moved. `atomic`: all or none (RefConflict). `added`: the number of
     commits that each history grows by, if the caller knows; otherwise the commits are counted. `charge`: the charge
     of a guest, whose push moves the ref of one pull request. `user_id`: the user who adds commits to pull requests.
+    Raises `QuotaExceeded` if a branch or tag brings in files of guests for which the owner has no room.
     """
+    await use_merged_files(repos, repo, changes)
     card = await card_after(repos, repo, changes)
     new_commits = {change: await commits_added(repos, repo, change) for change in changes if _adds_commits(change)}
     counts = await commit_counts.count_commits(repos, repo, changes) if added is None else {}

@@ -49,9 +49,14 @@ def error_of(body: bytes) -> Error:
 def page_of(body: bytes) -> Page:
     root = _expect(body, "ListBucketResult")
     found = [
-        ListedObject(unquote(_text(item, "Key")), int(_text(item, "Size") or 0)) for item in _children(root, "Contents")
+        ListedObject(unquote(_text(item, "Key")), _size(_text(item, "Size"))) for item in _children(root, "Contents")
     ]
-    token = _text(root, "NextContinuationToken") if _text(root, "IsTruncated") == "true" else ""
+    if _text(root, "IsTruncated") != "true":
+        return Page(found, "")
+    token = _text(root, "NextContinuationToken")
+    if not token:
+        # A store that knows only the first version of listings. What follows must not count as missing.
+        raise StoreUnavailable from StoreProblem("the store ended a list of objects early")
     return Page(found, token)
 
 
@@ -82,7 +87,8 @@ def _parse(body: bytes) -> ElementTree.Element:
         raise StoreUnavailable from StoreProblem("the store answered with a document type")
     try:
         return ElementTree.fromstring(body)  # noqa: S314 - without a document type, nothing is expanded
-    except ElementTree.ParseError as error:
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
+        # The others: an encoding that the parser does not know.
         raise StoreUnavailable from StoreProblem(f"the store did not answer in XML: {error}")
 
 
@@ -106,5 +112,15 @@ def _text(element: ElementTree.Element, name: str) -> str:
     return next((child.text or "" for child in _children(element, name)), "")
 
 
+def _size(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise StoreUnavailable from StoreProblem(f"the store listed the size {text[:100]!r}")
+
+
 def _time(text: str) -> int:
-    return int(datetime.fromisoformat(text).timestamp() * SECOND)
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * SECOND)
+    except ValueError:
+        raise StoreUnavailable from StoreProblem(f"the store listed the time {text[:100]!r}")

@@ -44,11 +44,14 @@ async def upload_in_parts(
     try:
         etags = await _send_parts(transport, key, upload_id, path, size, part_bytes)
         failpoint.hit("object-before-join")
-        return await _join(transport, key, upload_id, etags, headers)
+        status = await _join(transport, key, upload_id, etags, headers)
     except BaseException:
         # Also if the client has disconnected: parts that nobody joins would be stored until the next sweep.
         await asyncio.shield(_abort(transport, key, upload_id))
         raise
+    if status == 200:
+        await _require_joined(transport, key, size)
+    return status
 
 
 async def _send_parts(
@@ -86,13 +89,17 @@ async def _join(transport: Transport, key: str, upload_id: str, etags: list[str]
     )
     if answer.status == 404:
         # The upload does not exist any more: an earlier attempt, whose answer was lost, has joined the parts.
-        found = await transport.call("HEAD", key, {200, 404})
-        if found.status == 404:
-            raise StoreUnavailable from StoreProblem(f"the store lost the upload of {key}")
         return 200
     if answer.status in (412, 501):
         await _abort(transport, key, upload_id)
     return answer.status
+
+
+async def _require_joined(transport: Transport, key: str, size: int) -> None:
+    """The status 200 is sent before the parts are joined, so it says nothing: the answer may end early."""
+    found = await transport.call("HEAD", key, {200, 404})
+    if found.status == 404 or found.headers.get("content-length") != str(size):
+        raise StoreUnavailable from StoreProblem(f"the store lost the upload of {key}")
 
 
 async def _abort(transport: Transport, key: str, upload_id: str) -> None:

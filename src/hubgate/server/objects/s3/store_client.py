@@ -139,6 +139,8 @@ class S3Objects:
                 yield StoredObject(location.key(item.name), item.size)
             if not page.next_token:
                 return
+            if page.next_token == token:
+                raise StoreUnavailable from StoreProblem("the store repeats a page of a list")
             token = page.next_token
 
     async def delete_unfinished(self, before: int) -> int:

@@ -107,13 +107,14 @@ class Transport:
     ) -> Answer:
         """Send a request until its status is expected. Every request may be repeated: content never changes."""
         attempts = Attempts(self.pace)
-        # A request with a body may take long if the store accepts it slowly.
-        deadline = None if body else _DEADLINE * (silence_seconds or self.pace.silence_seconds)
+        deadline = _DEADLINE * (silence_seconds or self.pace.silence_seconds)
         while True:
             try:
                 async with (
-                    asyncio.timeout(deadline),
+                    # A request with a body may take long if the store accepts it slowly.
+                    asyncio.timeout(None if body else deadline),
                     self.stream(method, key, query, headers, body, silence_seconds) as response,
+                    asyncio.timeout(deadline),
                 ):
                     answer = Answer(response.status_code, response.headers, await _read(response))
             except (httpx.TransportError, TimeoutError) as error:

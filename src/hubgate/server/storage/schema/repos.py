@@ -199,6 +199,7 @@ object_deletions = Table(
     Column("key", Text, primary_key=True),
     # The first segment of the key, such as lfs.
     Column("kind", Text, nullable=False),
+    # When it was marked, or its deletion began.
     Column("marked_at", BigInteger, nullable=False),
     # 1 once the deletion has begun: the content may be gone, and cannot be used before the row is deleted.
     Column("is_deleting", BigInteger, nullable=False),
@@ -222,7 +223,8 @@ guest_bytes = Table(
     Column("oid", Text, primary_key=True),
     Column("bytes", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
-    # The repo's generation when the pull request was last found not to be merged.
+    # The repo's generation when the pull request was last found not to be merged. For a large file without a pull
+    # request: 0 once the user has sent the file, null while it is only announced.
     Column("checked", BigInteger),
     Index(None, "repo_id", "num"),
     Index(None, "repo_id", "oid"),

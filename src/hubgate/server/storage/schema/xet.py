@@ -109,6 +109,18 @@ user_quotas = Table(
     Column("bytes", BigInteger, nullable=False),
 )
 
+# The bytes that an owner with a quota uses, as counted some time ago, and what was added since then
+# (`hub/quotas/quotas.py`).
+storage_used = Table(
+    "storage_used",
+    metadata,
+    # A user or an organization, which may have been deleted.
+    Column("owner_id", Text, primary_key=True),
+    Column("bytes", BigInteger, nullable=False),
+    Column("counted_at", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
 org_quotas = Table(
     "org_quotas",
     metadata,

@@ -11,8 +11,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import Caller, caller_of
-from hubgate.server.access.identity import Identity
+from hubgate.server.access.caller import Caller, caller_of, share_key_of
 from hubgate.server.access.policy import decide
 from hubgate.server.clock import SECOND
 from hubgate.server.edge.routes import MIB, Check, Route, Target, public
@@ -22,13 +21,14 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.guests import store as guest_store
-from hubgate.server.hub.guests.charges import charge_of, charge_uploads, use_files
+from hubgate.server.hub.guests.charges import Charge, charge_of, charge_uploads, hidden_files, use_files
 from hubgate.server.hub.lfs import contents, parts, store
 from hubgate.server.hub.lfs.parts import PartLayout
 from hubgate.server.hub.lfs.signed_urls import DOWNLOAD_VALIDITY_SECONDS, UPLOAD_VALIDITY, UrlGrant
 from hubgate.server.hub.quotas.quotas import check_announced, check_file
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo, RepoType
+from hubgate.server.jobs.slots import Slots
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.files.media_types import BYTES
 from hubgate.server.web.files.responses import FileSender
@@ -83,35 +83,39 @@ class ObjectAnswer(msgspec.Struct):
 
 def routes(repos: Repos) -> list[Route]:
     sender = ContentSender(FileSender(repos.limits.stall_seconds), repos)
+    # One for each upload: every join writes a copy of the whole file, and repeating the request costs a client nothing.
+    joins = Slots(1_000, 1_000, "The parts of this file are being joined. Try again.", max_per_repo=1)
 
     async def batch(request: HubRequest, given: tuple[Repo, BatchRequest]) -> Response:
         repo, body = given
+        charge = charge_of(repo, caller_of(request).identity)
         if body.operation == "download":
             hidden = await _hidden_from(repos, repo, caller_of(request), body.objects)
             results = await in_parallel(lambda item: _download_answer(repos, repo, item, hidden), body.objects)
         elif "xet" in body.transfers:
             # The client sends the files as chunks, with a token from this address. What they add is not known yet.
-            by_guest = charge_of(repo, caller_of(request).identity) is not None
-            href = _token_address(repos, repo, body.ref, by_guest=by_guest)
-            results = await in_parallel(lambda item: _chunked_answer(repos, repo, item, href), body.objects)
+            uploads = await _uploads(repos, repo, charge, body.objects)
+            href = _token_address(repos, repo, body.ref, by_guest=charge is not None)
+            results = await in_parallel(lambda item: _chunked_answer(uploads, item, href), body.objects)
             return LfsResponse({"transfer": "xet", "objects": results, "hash_algo": "sha256"})
         else:
-            by_guest = await _charge(repos, repo, caller_of(request).identity, body.objects)
+            uploads = await _uploads(repos, repo, charge, body.objects)
+            await _charge(uploads, body.objects)
             # A part that is sent twice is stored twice, but a guest is charged once per file: guests get no parts.
-            remaining_parts = MAX_PARTS if "multipart" in body.transfers and not by_guest else 0
+            remaining_parts = MAX_PARTS if "multipart" in body.transfers and charge is None else 0
             planned: list[tuple[LargeObject, PartLayout | None]] = []
             for item in body.objects:
                 layout = _layout(repos, item.size) if item.size >= repos.limits.multipart_threshold else None
                 layout = layout if layout and layout.count <= remaining_parts else None
                 planned.append((item, layout))
                 remaining_parts -= layout.count if layout else 0
-            results = await in_parallel(lambda plan: _upload_answer(repos, repo, *plan, by_guest=by_guest), planned)
+            results = await in_parallel(lambda plan: _upload_answer(uploads, *plan), planned)
         return LfsResponse({"transfer": "basic", "objects": results, "hash_algo": "sha256"})
 
     async def verify(request: HubRequest) -> Response:
         grant = _verified_grant(repos, request, "verify")
         body = await _read(request, LargeObject)
-        if body.oid != grant.oid or await store.size_of(repos.db, grant.repo_id, body.oid) != body.size:
+        if body.oid != grant.oid or not await _was_received(repos, grant, body.size):
             raise NotFound(f"The file {body.oid} was not received.")
         return LfsResponse({})
 
@@ -143,11 +147,15 @@ def routes(repos: Repos) -> list[Route]:
         etags = [sent.etag.strip('"') for sent in in_order]
         if not all(map(parts.is_fingerprint, etags)):
             raise Unprocessable("etag must be the value returned by the upload of the part.")
-        # A client that lost the response repeats the request after the parts were deleted.
-        if not await _is_stored(repos, grant.repo_id, grant.oid, grant.size):
-            layout = _layout(repos, grant.size)
-            await parts.complete(repos.large_files, f"{grant.repo_id}-{grant.oid}", grant.oid, layout, etags)
-            await _link(repos, grant)
+        upload_id = f"{grant.repo_id}-{grant.oid}"
+        async with joins.acquire(share_key_of(request), upload_id):
+            # A client that lost the response repeats the request after the parts were deleted.
+            if not await _is_stored(repos, grant.repo_id, grant.oid, grant.size):
+                layout = _layout(repos, grant.size)
+                await parts.complete(repos.large_files, upload_id, grant.oid, layout, etags)
+                await _link(repos, grant)
+                # Afterwards: a client whose request failed repeats it, and needs the parts.
+                await parts.delete(repos.large_files, upload_id)
         return LfsResponse({})
 
     async def download(request: HubRequest) -> ASGIApp:
@@ -226,7 +234,13 @@ async def in_parallel(look_up: Callable[[V], Awaitable[T]], values: Sequence[V])
         async with turns:
             return await look_up(value)
 
-    return await asyncio.gather(*map(in_turn, values))
+    try:
+        async with asyncio.TaskGroup() as group:
+            # If one fails, the others are cancelled: a store that is away is not asked a thousand times for nobody.
+            tasks = [group.create_task(in_turn(value)) for value in values]
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from failures.exceptions[0].__cause__
+    return [task.result() for task in tasks]
 
 
 async def _hidden_from(repos: Repos, repo: Repo, caller: Caller, objects: Sequence[LargeObject]) -> set[str]:
@@ -256,21 +270,36 @@ def _layout(repos: Repos, size: int) -> PartLayout:
     return PartLayout(size, repos.limits.part_bytes)
 
 
-async def _charge(repos: Repos, repo: Repo, identity: Identity, objects: Sequence[LargeObject]) -> bool:
-    """Charge a guest for these files before the upload, or check the owner's quota; return whether the caller is a
-    guest. A file that a guest uploaded is charged to the owner once a writer uploads it too.
+class _Uploads(msgspec.Struct, frozen=True):
+    """The uploads of a request. `hidden` are files that the repo does not have, as far as the caller may know."""
+
+    repos: Repos
+    repo: Repo
+    charge: Charge | None
+    hidden: Collection[str]
+
+    async def is_stored(self, oid: str, size: int) -> bool:
+        return oid not in self.hidden and await _is_stored(self.repos, self.repo.id, oid, size)
+
+
+async def _uploads(repos: Repos, repo: Repo, charge: Charge | None, objects: Sequence[LargeObject]) -> _Uploads:
+    return _Uploads(repos, repo, charge, await hidden_files(repos, repo, charge, {item.oid for item in objects}))
+
+
+async def _charge(uploads: _Uploads, objects: Sequence[LargeObject]) -> None:
+    """Charge a guest for these files before the upload, or check the owner's quota. A file that a guest uploaded is
+    charged to the owner once a writer uploads it too.
     """
-    charge = charge_of(repo, identity)
+    repos, repo, charge = uploads.repos, uploads.repo, uploads.charge
     # If a request lists a file twice with different sizes, the larger size is charged.
     largest = {item.oid: item.size for item in sorted(objects, key=lambda item: item.size)}
-    stored = await in_parallel(lambda file: _is_stored(repos, repo.id, *file), list(largest.items()))
+    stored = await in_parallel(lambda file: uploads.is_stored(*file), list(largest.items()))
     missing = {oid: size for (oid, size), is_stored in zip(largest.items(), stored, strict=True) if not is_stored}
     if charge is None:
         await check_announced(repos, repo, sum(missing.values()))
         await use_files(repos, repo, None, {item.oid for item in objects})
-        return False
-    await charge_uploads(repos, repo, charge.user_id, missing)
-    return True
+    else:
+        await charge_uploads(repos, repo, charge.user_id, missing)
 
 
 def _token_address(repos: Repos, repo: Repo, ref: BatchRef | None, *, by_guest: bool) -> str:
@@ -280,20 +309,19 @@ def _token_address(repos: Repos, repo: Repo, ref: BatchRef | None, *, by_guest: 
     return f"{repos.base_url}/api/{repo.repo_type.plural}/{repo.full_name}/xet-write-token/{rev}{query}"
 
 
-async def _chunked_answer(repos: Repos, repo: Repo, item: LargeObject, href: str) -> ObjectAnswer:
-    if await _is_stored(repos, repo.id, item.oid, item.size):
+async def _chunked_answer(uploads: _Uploads, item: LargeObject, href: str) -> ObjectAnswer:
+    if await uploads.is_stored(item.oid, item.size):
         return ObjectAnswer(item.oid, item.size)
     return ObjectAnswer(item.oid, item.size, actions={"upload": {"href": href}})
 
 
-async def _upload_answer(
-    repos: Repos, repo: Repo, item: LargeObject, layout: PartLayout | None, *, by_guest: bool
-) -> ObjectAnswer:
-    if await _is_stored(repos, repo.id, item.oid, item.size):
+async def _upload_answer(uploads: _Uploads, item: LargeObject, layout: PartLayout | None) -> ObjectAnswer:
+    if await uploads.is_stored(item.oid, item.size):
         return ObjectAnswer(item.oid, item.size)
-    until = repos.clock() + UPLOAD_VALIDITY
+    repos, repo = uploads.repos, uploads.repo
+    until, guest = repos.clock() + UPLOAD_VALIDITY, uploads.charge.user_id if uploads.charge else ""
     # Signed as well: git-lfs sends no credentials to this address.
-    verify = {"href": UrlGrant("verify", repo.id, item.oid, item.size, until).url(repos)}
+    verify = {"href": UrlGrant("verify", repo.id, item.oid, item.size, until, guest=guest).url(repos)}
     if layout is not None:
         header = {"chunk_size": str(layout.part_size)}
         for number in range(1, layout.count + 1):
@@ -302,18 +330,18 @@ async def _upload_answer(
         whole = UrlGrant("complete", repo.id, item.oid, item.size, until)
         action = {"href": whole.url(repos), "header": header}
     else:
-        upload = UrlGrant("upload", repo.id, item.oid, item.size, until, guest=int(by_guest))
+        upload = UrlGrant("upload", repo.id, item.oid, item.size, until, guest=guest)
         action = {"href": upload.url(repos)}
     return ObjectAnswer(item.oid, item.size, actions={"upload": action, "verify": verify})
 
 
 def _verified_grant(repos: Repos, request: HubRequest, verb: str) -> UrlGrant:
     query = request.query()
-    numbers = [*(query.get(name, "") for name in ("size", "expires", "part")), query.get("guest", "0")]
+    numbers = [query.get(name, "") for name in ("size", "expires", "part")]
     if not all(number.isascii() and number.isdigit() and len(number) < 19 for number in numbers):
         raise Forbidden("This URL is incomplete.")
-    size, expires, part, guest = map(int, numbers)
-    grant = UrlGrant(verb, request.param("repo_id"), request.param("oid"), size, expires, part, guest)
+    size, expires, part = map(int, numbers)
+    grant = UrlGrant(verb, request.param("repo_id"), request.param("oid"), size, expires, part, query.get("guest", ""))
     grant.check(repos.secret, query.get("signature", ""), repos.clock())
     return grant
 
@@ -321,6 +349,15 @@ def _verified_grant(repos: Repos, request: HubRequest, verb: str) -> UrlGrant:
 async def _is_stored(repos: Repos, repo_id: str, oid: str, size: int) -> bool:
     content = await contents.find(repos, repo_id, oid)
     return content is not None and content.size == size
+
+
+async def _was_received(repos: Repos, grant: UrlGrant, size: int) -> bool:
+    """Whether the repo has the file; for a guest, whether the guest sent it."""
+    if grant.guest:
+        oids = [grant.oid]
+        if not await repos.db.read(lambda tx: guest_store.received_among(tx, grant.guest, grant.repo_id, oids)):
+            return False
+    return await store.size_of(repos.db, grant.repo_id, grant.oid) == size
 
 
 async def _link(repos: Repos, grant: UrlGrant) -> None:
@@ -331,7 +368,9 @@ async def _link(repos: Repos, grant: UrlGrant) -> None:
             raise NotFound("The repo was deleted by another request.", code="RepoNotFound")
         if not grant.guest:
             await check_file(tx, repos, grant.repo_id, grant.oid, grant.size)
-        await store.link(tx, grant.repo_id, grant.oid, grant.size, None, now, by_guest=grant.guest == 1)
+        await store.link(tx, grant.repo_id, grant.oid, grant.size, None, now, by_guest=grant.guest != "")
+        if grant.guest:
+            await guest_store.set_received(tx, grant.guest, grant.repo_id, [grant.oid])
 
     await repos.db.write_long(unit)
 

@@ -12,9 +12,11 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.lfs.contents import StoredContent
 from hubgate.server.hub.lfs.signed_urls import DOWNLOAD_VALIDITY_SECONDS
 from hubgate.server.web.files.responses import FileSender, Span, range_or_whole
+from hubgate.server.web.files.store_slots import in_turn
 
-# The store has its own entity tags, so conditions of the client would fail there.
-_CONDITIONS = ("if-match", "if-range")
+# The store has its own entity tags and times, so conditions of the client would fail there, or hold by accident: the
+# new content of a file may have been stored long ago.
+_CONDITIONS = ("if-match", "if-range", "if-modified-since", "if-unmodified-since")
 # These describe the content, not the redirect.
 _OF_CONTENT = ("content-type", "content-disposition", "etag")
 
@@ -31,17 +33,24 @@ class ContentSender(Struct, frozen=True):
             if path := await self.repos.large_files.local_file(content.oid):
                 return self.sender.file(request, path, content.size, headers)
             # An empty file is sent by the hub: a store rejects a range of it, which an existing client asks for.
-            may_redirect = request.method == "GET" and content.size > 0
+            may_redirect = request.method == "GET" and content.size > 0 and not _is_for_page(request)
             if may_redirect and not any(name in request.headers for name in _CONDITIONS):
                 link = await self.repos.large_files.link(content.oid, DOWNLOAD_VALIDITY_SECONDS, headers)
                 if link is not None:
                     return _redirect(link, content.size, headers)
 
         def answer(part: Span, status: int, headers: dict[str, str]) -> ASGIApp:
-            parts = content.read(self.repos, part.start, part.end)
+            parts = in_turn(request, content.read(self.repos, part.start, part.end))
             return StreamedResponse(parts, headers, status, self.sender.longest_stall)
 
         return range_or_whole(request, content.size, headers, answer)
+
+
+def _is_for_page(request: HubRequest) -> bool:
+    """Whether a page shows the file as an image. Our pages load images only from their own origin, after redirects too
+    (`http/headers.py`).
+    """
+    return request.headers.get("accept", "").startswith("image/")
 
 
 def _redirect(link: str, size: int, headers: dict[str, str]) -> Response:

@@ -1,5 +1,6 @@
 """`GET /xet/v1/reconstructions/…` (and `v2`), `/xet/v1/chunks/…`, and the signed ranges of xorbs they lead to."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,16 +26,20 @@ from hubgate.server.hub.cas.planning import plan_range
 from hubgate.server.hub.cas.signed_ranges import VALIDITY_SECONDS, RangeGrant, range_grant
 from hubgate.server.hub.cas.tables import XorbsOfFile
 from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.guests import store as guest_store
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.xet.hashes import parse_hash
 from hubgate.server.hub.xet.plan import Plan
 from hubgate.server.hub.xet.reconstruction import Link, ReconstructionV1, ReconstructionV2, answer_v1, answer_v2
 from hubgate.server.web.files.responses import OutOfRange, Span, requested_span
+from hubgate.server.web.files.store_slots import in_turn
 from hubgate.server.web.xet.targets import read_endpoint
 from hubgate.server.web.xet.tokens import STORAGE_PATH, with_older
 
 BYTES = "application/octet-stream"
+# Addresses that are signed before other requests get a turn.
+_LINKS_PER_STEP = 50
 NOT_FOUND = "This repo does not have such a file."
 
 
@@ -51,12 +56,12 @@ def routes(repos: Repos) -> list[Route]:
 
     async def reconstruct_v1(request: HubRequest, repo: Repo) -> Response:
         found = await plan_of(request, repo)
-        return found if isinstance(found, Response) else JsonResponse(answer_v1(*found))
+        return found if isinstance(found, Response) else JsonResponse(await in_thread(answer_v1, *found))
 
     async def reconstruct_v2(request: HubRequest, repo: Repo) -> Response:
         found = await plan_of(request, repo)
         # A range for each link: object stores do not send several ranges at once.
-        return found if isinstance(found, Response) else JsonResponse(answer_v2(*found, max_ranges=1))
+        return found if isinstance(found, Response) else JsonResponse(await in_thread(answer_v2, *found, max_ranges=1))
 
     async def find_chunk(request: HubRequest, repo: Repo) -> Response:
         chunk = parse_hash(request.param("hash"))
@@ -81,7 +86,7 @@ def routes(repos: Repos) -> list[Route]:
         }
         if request.method == "HEAD":
             return Response(status_code=206, headers=headers)
-        parts = repos.objects.get(xorb.key, span.start, span.end)
+        parts = in_turn(request, repos.objects.get(xorb.key, span.start, span.end))
         return StreamedResponse(parts, headers, 206, repos.limits.stall_seconds)
 
     def route(path: str, handler: Handler[Repo], summary: str, answer: tuple[str, Any]) -> Route:
@@ -135,9 +140,11 @@ async def _find(repos: Repos, repo: Repo, identity: Identity, name: str) -> Chun
 async def _links(repos: Repos, repo: Repo, plan: Plan, xorbs: Mapping[bytes, StoredXorb]) -> Link:
     """The addresses of the ranges of a plan, each for one range: at the store, or else at the hub."""
     found: dict[tuple[bytes, int], str] = {}
-    for name, fetches in plan.fetches().items():
+    for name, fetches in (await in_thread(plan.fetches)).items():
         xorb = xorbs[name]
-        for fetch in fetches:
+        for number, fetch in enumerate(fetches, 1):
+            if number % _LINKS_PER_STEP == 0:
+                await asyncio.sleep(0)
             span = fetch.stored_start, fetch.stored_end
             link = await repos.objects.link(xorb.key, VALIDITY_SECONDS, {"content-type": BYTES}, span)
             found[name, fetch.start] = link or range_grant(repos, repo.id, xorb.id, *span).url(repos)

@@ -2,8 +2,9 @@
 
 import asyncio
 import errno
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -17,7 +18,6 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.streaming import StreamedResponse
 from hubgate.server.http.surface import Surface
-from hubgate.server.hub.cas.model import Sender
 from hubgate.server.hub.cas.shards import Progress, register_shard
 from hubgate.server.hub.cas.xorbs import add_xorb, receive_xorb
 from hubgate.server.hub.context import Repos
@@ -70,15 +70,17 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
     async def upload_shard(request: HubRequest, destination: Destination) -> JsonResponse:
         async with AsyncExitStack() as stack:
             data = await receive_shard(request, stack)
-            sender = await sender_now(repos, guard, request, destination)
-            await register_shard(repos, sender, data, Progress())
+            reload_sender = partial(sender_now, repos, guard, request, destination)
+            await register_shard(repos, await reload_sender(), data, Progress(), reload_sender)
         return JsonResponse(ShardAdded())
 
     async def upload_shard_with_progress(request: HubRequest, destination: Destination) -> ASGIApp:
         async with AsyncExitStack() as stack:
             data = await receive_shard(request, stack)
-            sender = await sender_now(repos, guard, request, destination)
-            events = _events(repos, sender, data, stack.pop_all())
+            reload_sender = partial(sender_now, repos, guard, request, destination)
+            progress = Progress()
+            registration = register_shard(repos, await reload_sender(), data, progress, reload_sender)
+            events = _events(registration, progress, stack.pop_all())
         headers = {"content-type": NDJSON, "cache-control": "no-cache"}
         return StreamedResponse(events, headers, longest_stall=repos.limits.stall_seconds)
 
@@ -134,11 +136,12 @@ def _route(path: str, endpoint: Endpoint, summary: str, answer: tuple[str, Any],
     )
 
 
-async def _events(repos: Repos, sender: Sender, data: bytes, stack: AsyncExitStack) -> AsyncGenerator[bytes, None]:
+async def _events(
+    registration: Coroutine[Any, Any, None], progress: Progress, stack: AsyncExitStack
+) -> AsyncGenerator[bytes, None]:
     """Register a shard and report its progress. The status was sent before, so an error is the last line."""
     async with stack:
-        progress = Progress()
-        task = asyncio.create_task(register_shard(repos, sender, data, progress))
+        task = asyncio.create_task(registration)
         try:
             done: set[asyncio.Task[None]] = set()
             while not done:
