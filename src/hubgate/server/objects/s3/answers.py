@@ -1,7 +1,7 @@
 """Answers of the store in XML. The store belongs to the operator, but a proxy may answer in its place."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from urllib.parse import unquote
 from xml.etree import ElementTree
@@ -37,6 +37,13 @@ class UnfinishedUpload(Struct, frozen=True):
     started_at: int
 
 
+class Uploads(Struct, frozen=True):
+    """A page of unfinished uploads, and the query for the next page; empty after the last."""
+
+    uploads: Sequence[UnfinishedUpload]
+    next_page: Mapping[str, str]
+
+
 def error_of(body: bytes) -> Error:
     """The error in a body; empty if there is none that can be read."""
     try:
@@ -67,11 +74,18 @@ def upload_id_of(body: bytes) -> str:
     return upload_id
 
 
-def unfinished_uploads(body: bytes) -> list[UnfinishedUpload]:
-    return [
+def unfinished_uploads(body: bytes) -> Uploads:
+    root = _expect(body, "ListMultipartUploadsResult")
+    found = [
         UnfinishedUpload(unquote(_text(item, "Key")), _text(item, "UploadId"), _time(_text(item, "Initiated")))
-        for item in _children(_expect(body, "ListMultipartUploadsResult"), "Upload")
+        for item in _children(root, "Upload")
     ]
+    markers = {
+        "key-marker": unquote(_text(root, "NextKeyMarker")),
+        "upload-id-marker": _text(root, "NextUploadIdMarker"),
+    }
+    is_last = _text(root, "IsTruncated") != "true"
+    return Uploads(found, {} if is_last else {name: value for name, value in markers.items() if value})
 
 
 def completion(etags: Sequence[str]) -> bytes:
