@@ -1,7 +1,7 @@
 """Answers of the store in XML. The store belongs to the operator, but a proxy may answer in its place."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from urllib.parse import unquote
 from xml.etree import ElementTree
@@ -38,10 +38,10 @@ class UnfinishedUpload(Struct, frozen=True):
 
 
 class Uploads(Struct, frozen=True):
-    """A page of unfinished uploads, and the query for the next page; empty after the last."""
+    """A page of unfinished uploads, and the name after which the next page begins; empty after the last page."""
 
     uploads: Sequence[UnfinishedUpload]
-    next_page: Mapping[str, str]
+    next_after: str
 
 
 def error_of(body: bytes) -> Error:
@@ -80,12 +80,8 @@ def unfinished_uploads(body: bytes) -> Uploads:
         UnfinishedUpload(unquote(_text(item, "Key")), _text(item, "UploadId"), _time(_text(item, "Initiated")))
         for item in _children(root, "Upload")
     ]
-    markers = {
-        "key-marker": unquote(_text(root, "NextKeyMarker")),
-        "upload-id-marker": _text(root, "NextUploadIdMarker"),
-    }
     is_last = _text(root, "IsTruncated") != "true"
-    return Uploads(found, {} if is_last else {name: value for name, value in markers.items() if value})
+    return Uploads(found, "" if is_last else unquote(_text(root, "NextKeyMarker")))
 
 
 def completion(etags: Sequence[str]) -> bytes:

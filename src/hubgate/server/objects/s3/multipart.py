@@ -110,10 +110,11 @@ async def abort_unfinished(transport: Transport, before: int) -> int:
     """Abort uploads that were started before a time; how many there were."""
     prefix = transport.location.object_name("")
     query = {"uploads": "", "prefix": prefix, "encoding-type": "url", "max-uploads": "1000"}
-    place: Mapping[str, str] = {}
-    count = 0
+    after, count = "", 0
     for _ in range(_MAX_PAGES):
-        listed = await transport.call("GET", None, {200, 501}, query={**query, **place})
+        listed = await transport.call(
+            "GET", None, {200, 501}, query={**query, **({"key-marker": after} if after else {})}
+        )
         if listed.status == 501:
             return count
         page = answers.unfinished_uploads(listed.body)
@@ -121,7 +122,9 @@ async def abort_unfinished(transport: Transport, before: int) -> int:
             if upload.started_at < before:
                 await _abort(transport, transport.location.key(upload.name), upload.upload_id)
                 count += 1
-        if page.next_page in ({}, place):
+        if page.next_after in ("", after):
             return count
-        place = page.next_page
+        # Without the id of the last upload, which may be aborted by now; versitygw rejects even others. So further
+        # uploads of the same name are left to the next round.
+        after = page.next_after
     return count
