@@ -25,7 +25,7 @@ from hubgate.server.hub.guests import store as guest_store
 from hubgate.server.hub.guests.charges import charge_of, charge_uploads, use_files
 from hubgate.server.hub.lfs import contents, parts, store
 from hubgate.server.hub.lfs.parts import PartLayout
-from hubgate.server.hub.lfs.signed_urls import DOWNLOAD_VALIDITY_SECONDS, UPLOAD_VALIDITY, UrlGrant
+from hubgate.server.hub.lfs.signed_urls import DOWNLOAD_VALIDITY_SECONDS, UrlGrant, upload_validity_seconds
 from hubgate.server.hub.quotas.quotas import check_announced, check_file
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo, RepoType
@@ -108,7 +108,10 @@ def routes(repos: Repos) -> list[Route]:
                 layout = layout if layout and layout.count <= remaining_parts else None
                 planned.append((item, layout))
                 remaining_parts -= layout.count if layout else 0
-            results = await in_parallel(lambda plan: _upload_answer(repos, repo, *plan, by_guest=by_guest), planned)
+            seconds = upload_validity_seconds(sum(item.size for item in body.objects))
+            results = await in_parallel(
+                lambda plan: _upload_answer(repos, repo, *plan, seconds, by_guest=by_guest), planned
+            )
         return LfsResponse({"transfer": "basic", "objects": results, "hash_algo": "sha256"})
 
     async def verify(request: HubRequest) -> Response:
@@ -300,23 +303,25 @@ async def _chunked_answer(repos: Repos, repo: Repo, item: LargeObject, href: str
 
 
 async def _upload_answer(
-    repos: Repos, repo: Repo, item: LargeObject, layout: PartLayout | None, *, by_guest: bool
+    repos: Repos, repo: Repo, item: LargeObject, layout: PartLayout | None, seconds: int, *, by_guest: bool
 ) -> ObjectAnswer:
     if await _is_stored(repos, repo.id, item.oid, item.size):
         return ObjectAnswer(item.oid, item.size)
-    until = repos.clock() + UPLOAD_VALIDITY
+    until = repos.clock() + seconds * SECOND
+    # git-lfs requests new URLs after that.
+    expiry = {"expires_in": seconds}
     # Signed as well: git-lfs sends no credentials to this address.
-    verify = {"href": UrlGrant("verify", repo.id, item.oid, item.size, until).url(repos)}
+    verify = {"href": UrlGrant("verify", repo.id, item.oid, item.size, until).url(repos), **expiry}
     if layout is not None:
         header = {"chunk_size": str(layout.part_size)}
         for number in range(1, layout.count + 1):
             grant = UrlGrant("part", repo.id, item.oid, item.size, until, number)
             header[f"{number:05d}"] = grant.url(repos)
         whole = UrlGrant("complete", repo.id, item.oid, item.size, until)
-        action = {"href": whole.url(repos), "header": header}
+        action = {"href": whole.url(repos), "header": header, **expiry}
     else:
         upload = UrlGrant("upload", repo.id, item.oid, item.size, until, guest=int(by_guest))
-        action = {"href": upload.url(repos)}
+        action = {"href": upload.url(repos), **expiry}
     return ObjectAnswer(item.oid, item.size, actions={"upload": action, "verify": verify})
 
 
