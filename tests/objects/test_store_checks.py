@@ -47,7 +47,15 @@ async def test_wrong_secret_is_named(
     (found,) = await findings(engines.settings_for(database_url, tmp_path, **bucket.flags))
     assert found.level == "fail"
     assert "cannot write an object" in found.text
-    assert "403" in found.text
+    assert "403 SignatureDoesNotMatch" in found.text
+
+
+async def test_address_of_a_store_that_is_away_is_named(
+    database_url: str, bucket: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    (found,) = await findings(engines.settings_for(database_url, tmp_path, **bucket.flags))
+    assert (found.level, " at http://127.0.0.1:1: ConnectError" in found.text) == ("fail", True)
 
 
 async def test_missing_right_and_clock_and_conditions_are_named(

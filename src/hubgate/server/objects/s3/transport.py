@@ -118,7 +118,8 @@ class Transport:
                     answer = Answer(response.status_code, response.headers, await _read(response))
             except (httpx.TransportError, TimeoutError) as error:
                 failure: StoreUnavailable | StoreFull = StoreUnavailable()
-                failure.__cause__ = StoreProblem(f"{method} {self._shown(key)}: {type(error).__name__} {error}")
+                problem = f"{method} {self._shown(key)} at {self.location.endpoint}: {type(error).__name__} {error}"
+                failure.__cause__ = StoreProblem(problem)
                 may_pass = not isinstance(error, httpx.PoolTimeout)
             else:
                 # A failure may follow after the status was sent.
