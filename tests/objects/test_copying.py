@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,13 @@ pytestmark = pytest.mark.one_engine
 
 class Interrupted(Exception):
     pass
+
+
+class WithoutFiles(FolderObjects):
+    """As a bucket: content is copied, not moved."""
+
+    async def local_file(self, key: str) -> Path | None:
+        return None
 
 
 def copy(bucket: Place, *flags: str, to_folder: bool = False, status: int = 0) -> Any:
@@ -107,6 +115,44 @@ async def test_file_that_is_deleted_during_the_copy_is_left_out(tmp_path: Path) 
     await put(source, b"content")
     found = await Copying(source, target, target.temporary).run()
     assert (found.objects, found.damaged) == (0, [])
+
+
+@pytest.mark.parametrize("verify", [False, True])
+@pytest.mark.parametrize("existed", [False, True])
+async def test_content_that_is_deleted_after_it_was_copied_is_not_damaged(
+    tmp_path: Path, *, verify: bool, existed: bool
+) -> None:
+    """The hub deletes content that no repo uses from both stores, at any time."""
+
+    class Unused(FolderObjects):
+        async def size(self, key: str) -> int | None:
+            await self.delete(key)
+            await source.delete(key)
+            return await super().size(key)
+
+        async def get(self, key: str, start: int, end: int) -> AsyncGenerator[bytes, None]:
+            await self.size(key)
+            async for part in super().get(key, start, end):
+                yield part
+
+    source, target = WithoutFiles(tmp_path / "a"), Unused(tmp_path / "b")
+    await put(source, b"content")
+    if existed:
+        await put(target, b"content")
+    found = await Copying(source, target, target.temporary, verify=verify).run()
+    assert (found.objects, found.damaged) == (0, [])
+
+
+async def test_content_that_the_target_lost_is_damaged(tmp_path: Path) -> None:
+    class Lossy(FolderObjects):
+        async def size(self, key: str) -> int | None:
+            await self.delete(key)
+            return await super().size(key)
+
+    source, target = WithoutFiles(tmp_path / "a"), Lossy(tmp_path / "b")
+    key = await put(source, b"content")
+    found = await Copying(source, target, target.temporary).run()
+    assert (found.objects, found.damaged) == (0, [key])
 
 
 def test_running_hub_moves_to_a_bucket_and_back(engine: engines.Engine, bucket: Place, tmp_path: Path) -> None:

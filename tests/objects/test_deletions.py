@@ -31,8 +31,11 @@ class Sweeping:
     clock: FrozenClock = field(default_factory=FrozenClock)
     used: set[str] = field(default_factory=set)
 
-    async def sweep(self) -> None:
-        sweep = UnusedContentSweep(self.db, self.objects, self.clock, "lfs", self._find_used)
+    def new_sweep(self) -> UnusedContentSweep:
+        return UnusedContentSweep(self.db, self.objects, self.clock, "lfs", self._find_used)
+
+    async def sweep(self, sweep: UnusedContentSweep | None = None) -> None:
+        sweep = sweep or self.new_sweep()
         while await sweep.step():
             continue
 
@@ -132,6 +135,45 @@ async def test_interrupted_deletion_is_finished_before_the_content_can_be_stored
             assert not stored
             await reserve(run.db, key)
             assert await store.state(run.db, key) is None
+
+
+async def test_content_that_the_store_refuses_to_delete_can_be_uploaded_again(
+    engine: Engine, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A policy of the bucket, or a hold on an object, may forbid the deletion for ever."""
+    stored, held = {key_of(b"%d" % number) for number in range(4)}, {key_of(b"0"), key_of(b"1")}
+
+    def answer(request: StoreRequest) -> bytes:
+        if request.method == "GET":
+            items = "".join(f"<Contents><Key>hub/{key}</Key><Size>1</Size></Contents>" for key in sorted(stored))
+            name = "ListMultipartUploadsResult" if "uploads=" in request.target else "ListBucketResult"
+            return response(200, f"<{name}>{items}</{name}>".encode())
+        key = request.target.removeprefix("/bucket/hub/")
+        if key in held:
+            return error(403, "AccessDenied")
+        stored.discard(key)
+        return response(204)
+
+    with run_far_end(answer) as far_end:
+        async with far_end.place(tmp_path).opened() as objects, sweeping(engine, objects) as run:
+            sweep = run.new_sweep()
+            await run.sweep(sweep)
+            run.clock.advance(DAY)
+            await run.sweep(sweep)
+            assert stored == held, "the other content is deleted"
+            assert await store.refused_count(run.db) == 2
+            run.clock.advance(DAY)
+            await run.sweep(sweep)
+            (said,) = (record.message for record in caplog.records if "refuses to delete" in record.message)
+            assert "403 AccessDenied" in said
+            for key in held:
+                await reserve(run.db, key)
+            assert await store.refused_count(run.db) == 0
+            held.clear()
+            await run.sweep(sweep)
+            run.clock.advance(DAY)
+            await run.sweep(sweep)
+            assert not stored
 
 
 async def test_second_sweep_does_not_delete_what_was_uploaded_again(engine: Engine, tmp_path: Path) -> None:

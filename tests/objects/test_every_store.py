@@ -7,7 +7,9 @@ import httpx
 import pytest
 from tests.objects.stores import MIB, PART, Place, key_of, keys_in, put, read, sha256, written_file
 
+from hubgate.server.clock import DAY, system_clock
 from hubgate.server.objects.model import ObjectMissing, StoreUnavailable, check_key
+from hubgate.server.objects.s3.store_client import S3Objects
 
 CONTENT = bytes(range(256)) * 4
 
@@ -122,6 +124,18 @@ async def test_store_at_the_address_of_the_hub_gets_no_links(bucket: Place) -> N
 async def test_unfinished_uploads_are_deleted(place: Place) -> None:
     async with place.opened() as objects:
         assert await objects.delete_unfinished(0) == 0
+
+
+async def test_more_unfinished_uploads_than_one_page_are_deleted(bucket: Place) -> None:
+    async with bucket.opened() as objects:
+        assert isinstance(objects, S3Objects)
+        transport = objects.transport
+        for start in range(0, 1020, 20):
+            keys = [f"lfs/{number:04d}" for number in range(start, start + 20)]
+            await asyncio.gather(*(transport.call("POST", key, {200}, query={"uploads": ""}) for key in keys))
+        assert await objects.delete_unfinished(0) == 0
+        assert await objects.delete_unfinished(system_clock() + DAY) == 1020
+        assert await objects.delete_unfinished(system_clock() + DAY) == 0
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, quote
 
 import pytest
 from tests.objects.misbehaving import StoreRequest, error, part_of, response, run_far_end
 from tests.objects.stores import PART, key_of, keys_in, put, read, sha256, written_file
 
+from hubgate.server.clock import SECOND
 from hubgate.server.errors import HubError
 from hubgate.server.objects.model import Objects, StoreFull, StoreUnavailable
 
@@ -257,6 +259,64 @@ async def test_lost_answer_to_the_last_request_is_not_an_error(tmp_path: Path) -
     with run_far_end(answer) as far_end:
         async with far_end.place(tmp_path).opened(**QUICK) as objects:
             assert await objects.put(key_of(content), written_file(tmp_path, content), sha256(content)) is True
+
+
+async def test_upload_survives_the_deletion_of_its_temporary_file(tmp_path: Path) -> None:
+    """Housekeeping deletes files of uploads that are a day old, and a large file may take longer to send."""
+    parts: dict[str, bytes] = {}
+
+    def answer(request: StoreRequest) -> bytes:
+        match request.method, "uploads=" in request.target:
+            case "HEAD", _:
+                return response(200, content_length=str(len(content))) if parts else response(404)
+            case "POST", True:
+                path.unlink()
+                return response(200, STARTED)
+            case "PUT", _:
+                parts[request.target.partition("partNumber=")[2][0]] = request.body
+        return response(200, etag='"e"')
+
+    content = random.Random(5).randbytes(2 * PART + 1)
+    path = written_file(tmp_path, content)
+    with run_far_end(answer) as far_end:
+        async with far_end.place(tmp_path).opened(**ONCE) as objects:
+            assert await objects.put(key_of(content), path, sha256(content)) is True
+    assert b"".join(parts[number] for number in sorted(parts)) == content
+
+
+@pytest.mark.parametrize("pages", [3, 1_000_000])
+async def test_all_unfinished_uploads_are_found(tmp_path: Path, pages: int) -> None:
+    """The store lists a thousand at once; a list that never ends is given up."""
+
+    def answer(request: StoreRequest) -> bytes:
+        if request.method == "DELETE":
+            return response(204)
+        query = dict(parse_qsl(request.target.partition("?")[2]))
+        marker = query.get("key-marker", "hub/lfs/a 0")
+        number = int(marker.rpartition(" ")[2])
+        key, following = quote(f"hub/lfs/a {number}"), quote(f"hub/lfs/a {number + 1}")
+        upload = f"<Key>{key}</Key><UploadId>id-{number}</UploadId><Initiated>2020-01-01T00:00:00Z</Initiated>"
+        more = (
+            f"<IsTruncated>true</IsTruncated><NextKeyMarker>{following}</NextKeyMarker>" if number + 1 < pages else ""
+        )
+        name = "ListMultipartUploadsResult"
+        return response(200, f"<{name}>{more}<Upload>{upload}</Upload></{name}>".encode())
+
+    with run_far_end(answer) as far_end:
+        async with far_end.place(tmp_path).opened(**ONCE) as objects:
+            found = await objects.delete_unfinished(before=2_000_000_000 * SECOND)
+        assert found == far_end.count("DELETE")
+        assert (found == pages) if pages == 3 else (found >= 100)
+        assert far_end.count("GET") <= 1_000
+
+
+@pytest.mark.parametrize("marker", ["", "<NextKeyMarker>hub/lfs/a</NextKeyMarker>"], ids=["without", "the same"])
+async def test_list_of_unfinished_uploads_that_does_not_continue_is_not_repeated(tmp_path: Path, marker: str) -> None:
+    listed = f"<ListMultipartUploadsResult><IsTruncated>true</IsTruncated>{marker}</ListMultipartUploadsResult>"
+    with run_far_end(lambda _: response(200, listed.encode())) as far_end:
+        async with far_end.place(tmp_path).opened(**ONCE) as objects:
+            assert await objects.delete_unfinished(before=0) == 0
+        assert far_end.count("GET") <= 2
 
 
 async def test_store_without_conditional_writes_is_used_without(tmp_path: Path) -> None:

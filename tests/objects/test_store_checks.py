@@ -10,7 +10,9 @@ from tests.objects.misbehaving import StoreRequest, error, response, run_far_end
 from tests.objects.stores import Place
 
 from hubgate.server.doctor import Finding, examine
+from hubgate.server.objects import store
 from hubgate.server.settings import Settings
+from hubgate.server.storage.engines import open_database
 
 
 @pytest.fixture
@@ -45,7 +47,15 @@ async def test_wrong_secret_is_named(
     (found,) = await findings(engines.settings_for(database_url, tmp_path, **bucket.flags))
     assert found.level == "fail"
     assert "cannot write an object" in found.text
-    assert "403" in found.text
+    assert "403 SignatureDoesNotMatch" in found.text
+
+
+async def test_address_of_a_store_that_is_away_is_named(
+    database_url: str, bucket: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    (found,) = await findings(engines.settings_for(database_url, tmp_path, **bucket.flags))
+    assert (found.level, " at http://127.0.0.1:1: ConnectError" in found.text) == ("fail", True)
 
 
 async def test_missing_right_and_clock_and_conditions_are_named(
@@ -133,6 +143,20 @@ async def test_former_store_is_named_if_files_move_back_to_the_folder(
     found = await findings(engines.settings_for(database_url, tmp_path, objects_former_url=bucket.url))
     assert [one.level for one in found] == ["ok", "warn"]
     assert f"copy --from {bucket.url} --to folder," in found[1].text
+
+
+async def test_refused_deletions_are_named(engine: engines.Engine, tmp_path: Path) -> None:
+    settings = engines.settings_for(engine.fresh_url(), tmp_path)
+    db = await open_database(settings.database_url)
+    try:
+        await db.write(lambda tx: store.mark(tx, "lfs", ["lfs/a", "lfs/b"], 0))
+        times = store.Times(now=1, marked=0, begun=0)
+        keys = await db.write(lambda tx: store.begin(tx, ["lfs/a", "lfs/b"], times))
+        await db.write(lambda tx: store.end(tx, keys[:1], keys[1:], [], 1))
+    finally:
+        await db.close()
+    _, found = await findings(settings)
+    assert (found.level, "refuses to delete 1 unused object." in found.text) == ("warn", True)
 
 
 def test_hub_does_not_start_without_credentials(tmp_path: Path) -> None:

@@ -120,6 +120,29 @@ def test_signed_url_is_valid_for_one_operation(hub: RunningHub) -> None:
         assert (gone.status_code, gone.headers["x-error-code"]) == (404, "RepoNotFound")
 
 
+@pytest.mark.limits(part_bytes=40, multipart_threshold=80)
+def test_urls_of_a_large_upload_are_valid_until_a_slow_client_has_sent_it(hub: RunningHub) -> None:
+    other = hashlib.sha256(b"other").hexdigest()
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada, api(hub) as anyone:
+        create_repo(ada, "tiny")
+        # Both files are sent one after the other, the larger one first: 28 hours at 50 kB/s.
+        _, small = batch(ada, "upload", (other, 5_000_000_000), (OID, 100), transfers=["multipart"])
+        upload, verify = small["actions"]["upload"], small["actions"]["verify"]
+        assert upload["expires_in"] == verify["expires_in"] == 6 * 3600 + 100_000
+        hub.clock.advance(6 * 3600 + 99_999)
+        header, sent = upload["header"], []
+        for number in (1, 2, 3):
+            answer = anyone.put(header[f"{number:05d}"], content=CONTENT[(number - 1) * 40 : number * 40])
+            sent.append({"partNumber": number, "etag": answer.headers["etag"]})
+        assert anyone.post(upload["href"], json={"oid": OID, "parts": sent}).status_code == 200
+        assert anyone.post(verify["href"], json={"oid": OID, "size": 100}).status_code == 200
+        hub.clock.advance(1)
+        late = anyone.put(header["00001"], content=CONTENT[:40])
+        assert (late.status_code, "start the upload or download again" in late.text) == (403, True)
+        (huge,) = batch(ada, "upload", (other, 1 << 40))
+        assert huge["actions"]["upload"]["expires_in"] == 7 * 24 * 3600
+
+
 def test_upload_and_download_need_permission(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, bob)) as other, api(hub) as anyone:

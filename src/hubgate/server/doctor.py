@@ -20,6 +20,7 @@ from hubgate.server.logs import redacted
 from hubgate.server.oauth.keys.model import current_key
 from hubgate.server.objects.location import FOLDER
 from hubgate.server.objects.opening import examine_store, open_store, require_variables
+from hubgate.server.objects.store import refused_count
 from hubgate.server.resources import Hub, open_hub, store_settings
 from hubgate.server.secret import CannotOpen, secret_file
 from hubgate.server.setting_values import is_loopback
@@ -157,6 +158,11 @@ async def _database(hub: Hub) -> AsyncIterator[Finding]:
         async for finding in _audit_log(hub):
             yield finding
         yield await _deliveries(hub)
+        if count := await refused_count(hub.db):
+            text = (
+                f"the store refuses to delete {_counted(count, 'unused object', 'unused objects')}. Grant the hub the"
+            )
+            yield Finding("large files", "warn", f"{text} right to delete; it tries again a day after each refusal.")
     except HubError as error:
         yield Finding("database", "fail", redacted(f"Cannot use the database: {error.__cause__ or error.message}"))
 

@@ -25,6 +25,8 @@ async def examine(objects: S3Objects) -> AsyncIterator[StoreFinding]:
     key = hashed_key("doctor", content.decode())
     step = "write an object"
     try:
+        # The answer to a GET says why it is refused; that to the HEAD of a `put` cannot.
+        await objects.transport.call("GET", key, {200, 404})
         await objects.put(key, content, hashlib.sha256(content).hexdigest())
         try:
             step = "read an object"

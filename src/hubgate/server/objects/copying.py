@@ -77,27 +77,36 @@ class Copying(Struct, frozen=True):
             result.existing += 1
             return
         name = _NAMED_BY_SHA256.match(item.key)
+        expected = name[1] if name else None
+        try:
+            if exists:
+                digest = expected or await _digest(self.source, item)
+            else:
+                digest = await self._transfer(item, expected)
+        except (ObjectMissing, FileNotFoundError):
+            if await self._is_in_source(item):
+                raise
+            return
+        if not digest or not await self._is_intact(item, digest):
+            if await self._is_in_source(item):
+                result.damaged.append(item.key)
+            return
         if exists:
-            digest = name[1] if name else await _digest(self.source, item)
             result.existing += 1
         else:
-            try:
-                digest = await self._transfer(item, name[1] if name else None)
-            except (ObjectMissing, FileNotFoundError):
-                if await self.source.size(item.key) is not None:
-                    raise
-                # Deleted since it was listed.
-                return
-            if not digest:
-                result.damaged.append(item.key)
-                return
             result.objects += 1
             result.bytes += item.size
-        if (self.verify and await _digest(self.target, item) != digest) or await self.target.size(
-            item.key
-        ) != item.size:
-            result.damaged.append(item.key)
         on_copied(item)
+
+    async def _is_in_source(self, item: StoredObject) -> bool:
+        """Whether content was not deleted since it was listed: the hub deletes unused content from both stores."""
+        return await self.source.size(item.key) is not None
+
+    async def _is_intact(self, item: StoredObject, digest: str) -> bool:
+        """Whether the target has the content."""
+        if self.verify and await _digest(self.target, item) != digest:
+            return False
+        return await self.target.size(item.key) == item.size
 
     async def _transfer(self, item: StoredObject, expected: str | None) -> str:
         """Copy content and return its SHA-256; empty if it is not the expected one."""

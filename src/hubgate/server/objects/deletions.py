@@ -3,6 +3,7 @@
 1. The sweep marks content that nothing refers to (`sweep.py`).
 2. A day later, if nothing refers to it and it is still marked, its deletion begins. Then it is deleted from the store,
    and the mark is removed, both by the process that began; if it is killed, another begins again some minutes later.
+   If the store refuses, the content is marked again, and its deletion begins again a day later.
 
 An upload calls `reserve` before it stores content, which removes the mark: a deletion then begins a day later at the
 earliest, and finds what refers to the content by then. If the deletion has begun, the upload is rejected for a moment.

@@ -15,6 +15,7 @@ from hubgate.server.objects.model import (
     StoredObject,
     StoreFull,
     StoreProblem,
+    StoreRefused,
     StoreUnavailable,
     check_key,
 )
@@ -114,7 +115,12 @@ class FolderObjects:
             return None
 
     async def delete(self, key: str) -> None:
-        await self._in_thread(self.path(key).unlink, missing_ok=True)
+        try:
+            await self._in_thread(self.path(key).unlink, missing_ok=True)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+                raise StoreRefused from error
+            raise
 
     async def list(self, prefix: str, after: str = "") -> AsyncGenerator[StoredObject, None]:
         found = self._walk(prefix, after)

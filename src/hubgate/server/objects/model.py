@@ -16,6 +16,7 @@ from hubgate.server.errors import NotFound, Unavailable
 # Segments begin with a letter or digit, so that no key leads out of its folder or to a hidden file.
 _KEY = re.compile(r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)+\Z")
 MAX_KEY_LENGTH = 300
+_REFUSED = "The storage of large files rejects the hub's requests. The operator has to check it: hubgate doctor"
 
 
 class StoredObject(Struct, frozen=True):
@@ -58,7 +59,7 @@ class Objects(Protocol):
         """The size of the content; None if the key does not exist."""
 
     async def delete(self, key: str) -> None:
-        """Delete the content, if it exists."""
+        """Delete the content, if it exists; `StoreRefused` if the store does not allow that."""
 
     def list(self, prefix: str, after: str = "") -> AsyncGenerator[StoredObject, None]:
         """All content whose key begins with a prefix that ends with a slash, ordered by the bytes of the key, beginning
@@ -76,6 +77,13 @@ class StoreUnavailable(Unavailable):
 
     def __init__(self, message: str = "The storage of large files does not respond. Try again.") -> None:
         super().__init__(message, retry_after=5)
+
+
+class StoreRefused(StoreUnavailable):
+    """The store rejects a request, such as one without permission: nothing was changed, and repeating does not help."""
+
+    def __init__(self) -> None:
+        super().__init__(_REFUSED)
 
 
 class StoreFull(Unavailable):

@@ -1,4 +1,7 @@
-"""SQL statements for content that is about to be deleted."""
+"""SQL statements for content that is about to be deleted.
+
+`is_deleting` is 1 while content is being deleted, and 2 if it is marked again because the store refused to delete it.
+"""
 
 from collections.abc import Sequence
 
@@ -11,7 +14,7 @@ _KEY = columns_of(text="key")
 
 
 async def state(db: Database, key: str) -> int | None:
-    """1 if the content is being deleted, 0 if it may be deleted later, None if it is not marked."""
+    """1 if the content is being deleted, 0 or 2 if it may be deleted later, None if it is not marked."""
     row = await db.one("SELECT is_deleting FROM object_deletions WHERE key = :key", {"key": key})
     return None if row is None else int(row["is_deleting"])
 
@@ -19,7 +22,7 @@ async def state(db: Database, key: str) -> int | None:
 async def unmark(tx: Tx, key: str) -> bool:
     """Remove the mark; whether the content is not being deleted yet."""
     params = {"key": key}
-    await tx.exec("DELETE FROM object_deletions WHERE key = :key AND is_deleting = 0", params)
+    await tx.exec("DELETE FROM object_deletions WHERE key = :key AND is_deleting <> 1", params)
     return await tx.one("SELECT key FROM object_deletions WHERE key = :key", params) is None
 
 
@@ -46,7 +49,7 @@ class Times(Struct, frozen=True):
 
 
 _DUE = """
-    marked_at <= CASE is_deleting WHEN 0 THEN CAST(:marked AS bigint) ELSE CAST(:begun AS bigint) END
+    marked_at <= CASE is_deleting WHEN 1 THEN CAST(:begun AS bigint) ELSE CAST(:marked AS bigint) END
 """
 
 
@@ -80,13 +83,22 @@ async def begin(tx: Tx, keys: Sequence[str], times: Times) -> list[str]:
 # Not if another process has taken over.
 _BEGUN_HERE = "WHERE key = :key AND is_deleting = 1 AND marked_at = CAST(:begun AS bigint)"
 _FINISH = RowStatement(f"DELETE FROM object_deletions /*pg USING batch */ {_BEGUN_HERE}", _KEY)
+_REFUSE = RowStatement(f"UPDATE object_deletions SET is_deleting = 2 /*pg FROM batch */ {_BEGUN_HERE}", _KEY)
 _LEAVE = RowStatement(f"UPDATE object_deletions SET marked_at = 0 /*pg FROM batch */ {_BEGUN_HERE}", _KEY)
 
 
-async def end(tx: Tx, deleted: Sequence[str], others: Sequence[str], begun: int) -> None:
-    """Remove the marks of deleted content, and leave the other content to whoever continues."""
-    await tx.each(_FINISH, [{"key": key} for key in deleted], {"begun": begun})
-    await tx.each(_LEAVE, [{"key": key} for key in others], {"begun": begun})
+async def end(tx: Tx, deleted: Sequence[str], refused: Sequence[str], others: Sequence[str], begun: int) -> None:
+    """Remove the marks of deleted content, mark again what the store refused to delete, so that uploads of the same
+    content are accepted, and leave the other content to whoever continues.
+    """
+    for statement, keys in ((_FINISH, deleted), (_REFUSE, refused), (_LEAVE, others)):
+        await tx.each(statement, [{"key": key} for key in keys], {"begun": begun})
+
+
+async def refused_count(db: Database) -> int:
+    """The number of objects that the store refused to delete when this was last tried."""
+    row = await db.one("SELECT COUNT(*) AS found FROM object_deletions WHERE is_deleting = 2")
+    return int(row["found"]) if row else 0
 
 
 _REMOVE = RowStatement("DELETE FROM object_deletions /*pg USING batch */ WHERE key = :key", _KEY)

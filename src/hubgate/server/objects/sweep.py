@@ -10,7 +10,7 @@ from hubgate.server.clock import DAY, MINUTE, Clock
 from hubgate.server.errors import HubError
 from hubgate.server.objects import store
 from hubgate.server.objects.deletions import MAX_LINKING_TIME
-from hubgate.server.objects.model import Objects, StoredObject
+from hubgate.server.objects.model import Objects, StoredObject, StoreRefused
 from hubgate.server.storage.database import Database, Tx
 
 log = logging.getLogger("hubgate.worker")
@@ -38,6 +38,7 @@ class UnusedContentSweep:
     kind: str
     find_used: FindUsed
     _round: AsyncGenerator[StoredObject, None] | None = field(default=None)
+    _refusal_is_logged: bool = field(default=False)
 
     async def step(self) -> bool:
         """Check one batch of content; return whether the round has more. If the store fails, the round is repeated."""
@@ -91,16 +92,34 @@ class UnusedContentSweep:
 
     async def _delete(self, keys: Sequence[str], begun: int, until: float) -> None:
         failpoint.hit("object-deletion-begun")
-        deleted = 0
+        deleted: list[str] = []
+        refused: list[str] = []
+
+        async def end(tx: Tx) -> None:
+            await store.end(tx, deleted, refused, keys[len(deleted) + len(refused) :], begun)
+
         try:
-            while deleted < len(keys) and monotonic() < until:
-                await self.objects.delete(keys[deleted])
-                deleted += 1
+            for key in keys:
+                if monotonic() >= until:
+                    break
+                try:
+                    await self.objects.delete(key)
+                    deleted.append(key)
+                except StoreRefused as error:
+                    refused.append(key)
+                    self._log_refusal(key, error)
             failpoint.hit("object-deleted")
         except Exception:
-            await self.db.write_long(lambda tx: store.end(tx, keys[:deleted], keys[deleted:], begun))
+            await self.db.write_long(end)
             raise
-        await self.db.write_long(lambda tx: store.end(tx, keys[:deleted], keys[deleted:], begun))
+        await self.db.write_long(end)
+
+    def _log_refusal(self, key: str, error: StoreRefused) -> None:
+        """Once: a store that refuses to delete one object usually refuses to delete all."""
+        if not self._refusal_is_logged:
+            self._refusal_is_logged = True
+            text = "%s refuses to delete unused content such as %s, which is tried again every day: %s"
+            log.warning(text, self.objects.name, key, error.__cause__ or error)
 
     async def _used(self, tx: Tx, keys: Sequence[str]) -> set[str]:
         return await self.find_used(tx, keys) if keys else set()

@@ -7,16 +7,23 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from hubgate.server.clock import SECOND
 from hubgate.server.errors import Forbidden
 from hubgate.server.hub.context import Repos
 from hubgate.server.secret import ServerSecret
 
-# Long enough for a large file on a slow connection; only the start of an upload must be before the expiry.
-UPLOAD_VALIDITY = 6 * 3600 * SECOND
+# The start of each request must be before the expiry. Clients request the URLs of all parts and of many files at once,
+# and begin anew if one has expired, so the validity is long enough to send all of them on a slow connection.
+_UPLOAD_VALIDITY_SECONDS = 6 * 3600
+_SLOWEST_BYTES_PER_SECOND = 50_000
+_LONGEST_UPLOAD_VALIDITY_SECONDS = 7 * 24 * 3600
 # The longest time that a URL works after read permission was revoked; git-lfs requests a new URL after expiry.
 DOWNLOAD_VALIDITY_SECONDS = 900
 _PURPOSE = "lfs-link"
+
+
+def upload_validity_seconds(size: int) -> int:
+    """How long the URLs of an upload of so many bytes are valid."""
+    return min(_UPLOAD_VALIDITY_SECONDS + size // _SLOWEST_BYTES_PER_SECOND, _LONGEST_UPLOAD_VALIDITY_SECONDS)
 
 
 class UrlGrant(msgspec.Struct, frozen=True):
@@ -56,4 +63,4 @@ class UrlGrant(msgspec.Struct, frozen=True):
         if not secret.mac_matches(_PURPOSE, self._signed, mac_given):
             raise Forbidden("This URL was altered. Request a new one.")
         if now >= self.expires_at:
-            raise Forbidden("This URL has expired. Request a new one.")
+            raise Forbidden("This URL has expired. Request a new one: start the upload or download again.")

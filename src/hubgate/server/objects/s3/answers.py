@@ -37,6 +37,13 @@ class UnfinishedUpload(Struct, frozen=True):
     started_at: int
 
 
+class Uploads(Struct, frozen=True):
+    """A page of unfinished uploads, and the name after which the next page begins; empty after the last page."""
+
+    uploads: Sequence[UnfinishedUpload]
+    next_after: str
+
+
 def error_of(body: bytes) -> Error:
     """The error in a body; empty if there is none that can be read."""
     try:
@@ -67,11 +74,14 @@ def upload_id_of(body: bytes) -> str:
     return upload_id
 
 
-def unfinished_uploads(body: bytes) -> list[UnfinishedUpload]:
-    return [
+def unfinished_uploads(body: bytes) -> Uploads:
+    root = _expect(body, "ListMultipartUploadsResult")
+    found = [
         UnfinishedUpload(unquote(_text(item, "Key")), _text(item, "UploadId"), _time(_text(item, "Initiated")))
-        for item in _children(_expect(body, "ListMultipartUploadsResult"), "Upload")
+        for item in _children(root, "Upload")
     ]
+    is_last = _text(root, "IsTruncated") != "true"
+    return Uploads(found, "" if is_last else unquote(_text(root, "NextKeyMarker")))
 
 
 def completion(etags: Sequence[str]) -> bytes:

@@ -3,7 +3,6 @@
 import hashlib
 import os
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 from hubgate.server.objects.s3.transport import Body
 from hubgate.server.objects.threads import in_hash_thread, in_thread
@@ -18,31 +17,24 @@ def bytes_body(content: bytes) -> Body:
     return Body(len(content), hashlib.sha256(content).hexdigest(), parts)
 
 
-def file_body(path: Path, start: int, end: int, digest: str) -> Body:
+def file_body(descriptor: int, start: int, end: int, digest: str) -> Body:
     async def parts() -> AsyncIterator[bytes]:
-        descriptor = await in_thread(os.open, path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            at = start
-            while at < end and (chunk := await in_thread(os.pread, descriptor, min(_CHUNK, end - at), at)):
-                at += len(chunk)
-                yield chunk
-        finally:
-            os.close(descriptor)
+        at = start
+        while at < end and (chunk := await in_thread(os.pread, descriptor, min(_CHUNK, end - at), at)):
+            at += len(chunk)
+            yield chunk
 
     return Body(end - start, digest, parts)
 
 
-async def part_body(path: Path, start: int, end: int) -> Body:
+async def part_body(descriptor: int, start: int, end: int) -> Body:
     """A part of a file. The file is read twice, because the signature, which is sent first, contains the hash."""
-    return file_body(path, start, end, await in_hash_thread(_digest, path, start, end))
+    return file_body(descriptor, start, end, await in_hash_thread(_digest, descriptor, start, end))
 
 
-def _digest(path: Path, start: int, end: int) -> str:
+def _digest(descriptor: int, start: int, end: int) -> str:
     digest = hashlib.sha256()
-    with path.open("rb") as file:
-        file.seek(start)
-        left = end - start
-        while left and (chunk := file.read(min(_CHUNK, left))):
-            digest.update(chunk)
-            left -= len(chunk)
+    while start < end and (chunk := os.pread(descriptor, min(_CHUNK, end - start), start)):
+        digest.update(chunk)
+        start += len(chunk)
     return digest.hexdigest()

@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Mapping
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -15,12 +13,12 @@ from hubgate.server.objects.s3 import answers
 from hubgate.server.objects.s3.bodies import bytes_body, part_body
 from hubgate.server.objects.s3.transport import Transport
 
-log = logging.getLogger("hubgate.objects")
-
 # The store allows 10,000.
 MAX_PARTS = 9_000
 # Parts of one upload that are sent at once.
 _CONCURRENT = 3
+# Pages of unfinished uploads in one round; the next round begins anew.
+_MAX_PAGES = 100
 # Joining a terabyte takes minutes, in which the store sends nothing or spaces.
 _JOIN_SECONDS = 600.0
 
@@ -36,13 +34,13 @@ class PartSizes(Struct, frozen=True):
 
 
 async def upload_in_parts(
-    transport: Transport, key: str, path: Path, size: int, part_bytes: int, headers: Mapping[str, str]
+    transport: Transport, key: str, descriptor: int, size: int, part_bytes: int, headers: Mapping[str, str]
 ) -> int:
     """Upload a file in parts; the status of the last request: 200, 412 or 501, which only a conditional upload gets."""
     started = await transport.call("POST", key, {200}, query={"uploads": ""})
     upload_id = answers.upload_id_of(started.body)
     try:
-        etags = await _send_parts(transport, key, upload_id, path, size, part_bytes)
+        etags = await _send_parts(transport, key, upload_id, descriptor, size, part_bytes)
         failpoint.hit("object-before-join")
         status = await _join(transport, key, upload_id, etags, headers)
     except BaseException:
@@ -55,14 +53,14 @@ async def upload_in_parts(
 
 
 async def _send_parts(
-    transport: Transport, key: str, upload_id: str, path: Path, size: int, part_bytes: int
+    transport: Transport, key: str, upload_id: str, descriptor: int, size: int, part_bytes: int
 ) -> list[str]:
     turns = asyncio.Semaphore(_CONCURRENT)
 
     async def send(number: int) -> str:
         async with turns:
             start = (number - 1) * part_bytes
-            body = await part_body(path, start, min(start + part_bytes, size))
+            body = await part_body(descriptor, start, min(start + part_bytes, size))
             query = {"partNumber": str(number), "uploadId": upload_id}
             answer = await transport.call("PUT", key, {200}, query=query, body=body)
             failpoint.hit("object-part-sent")
@@ -109,13 +107,24 @@ async def _abort(transport: Transport, key: str, upload_id: str) -> None:
 
 
 async def abort_unfinished(transport: Transport, before: int) -> int:
-    """Abort uploads that were started before a time."""
+    """Abort uploads that were started before a time; how many there were."""
     prefix = transport.location.object_name("")
     query = {"uploads": "", "prefix": prefix, "encoding-type": "url", "max-uploads": "1000"}
-    listed = await transport.call("GET", None, {200, 501}, query=query)
-    if listed.status == 501:
-        return 0
-    old = [upload for upload in answers.unfinished_uploads(listed.body) if upload.started_at < before]
-    for upload in old:
-        await _abort(transport, transport.location.key(upload.name), upload.upload_id)
-    return len(old)
+    after, count = "", 0
+    for _ in range(_MAX_PAGES):
+        listed = await transport.call(
+            "GET", None, {200, 501}, query={**query, **({"key-marker": after} if after else {})}
+        )
+        if listed.status == 501:
+            return count
+        page = answers.unfinished_uploads(listed.body)
+        for upload in page.uploads:
+            if upload.started_at < before:
+                await _abort(transport, transport.location.key(upload.name), upload.upload_id)
+                count += 1
+        if page.next_after in ("", after):
+            return count
+        # Without the id of the last upload, which may be aborted by now; versitygw rejects even others. So further
+        # uploads of the same name are left to the next round.
+        after = page.next_after
+    return count

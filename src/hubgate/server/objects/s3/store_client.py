@@ -1,6 +1,7 @@
 """Content in an S3-compatible store: a key is the name of an object, under the prefix of the hub."""
 
 import contextlib
+import os
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 
@@ -39,7 +40,17 @@ class S3Objects:
 
     async def put(self, key: str, content: Path | bytes, digest: str) -> bool:
         check_key(key)
-        size = len(content) if isinstance(content, bytes) else (await in_thread(content.stat)).st_size
+        if isinstance(content, bytes):
+            return await self._put(key, content, len(content), digest)
+        # Open until the end: housekeeping deletes temporary files that are a day old, and a large one may take longer.
+        descriptor = await in_thread(os.open, content, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return await self._put(key, descriptor, os.fstat(descriptor).st_size, digest)
+        finally:
+            os.close(descriptor)
+
+    async def _put(self, key: str, content: int | bytes, size: int, digest: str) -> bool:
+        """Store bytes, or the content of an open file."""
         existing = await self.size(key)
         if existing == size:
             return False
@@ -52,10 +63,10 @@ class S3Objects:
         return status == 200
 
     async def _upload(
-        self, key: str, content: Path | bytes, size: int, digest: str, condition: Mapping[str, str]
+        self, key: str, content: int | bytes, size: int, digest: str, condition: Mapping[str, str]
     ) -> int:
         """Upload content; the status: 200, or 412 or 501 with a condition."""
-        if isinstance(content, Path) and size > self._sizes.single_bytes:
+        if isinstance(content, int) and size > self._sizes.single_bytes:
             return await upload_in_parts(self.transport, key, content, size, self._sizes.of(size), condition)
         body = bytes_body(content) if isinstance(content, bytes) else file_body(content, 0, size, digest)
         expected = {200, 412, 501} if condition else {200}

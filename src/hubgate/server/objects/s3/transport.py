@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from hubgate.server.clock import Clock
 from hubgate.server.objects.location import S3Location
-from hubgate.server.objects.model import StoreFull, StoreProblem, StoreUnavailable
+from hubgate.server.objects.model import StoreFull, StoreProblem, StoreRefused, StoreUnavailable
 from hubgate.server.objects.s3.answers import Error, error_of
 from hubgate.server.objects.s3.signatures import EMPTY_DIGEST, Signer, encoded
 
@@ -28,7 +28,6 @@ _DEADLINE = 3
 _RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 _RETRIED_CODES = frozenset({"SlowDown", "InternalError", "RequestTimeout", "ConditionalRequestConflict"})
 _FULL_CODES = frozenset({"QuotaExceeded", "XMinioStorageFull", "XMinioStorageQuotaExceeded", "StorageFull"})
-_REFUSED = "The storage of large files rejects the hub's requests. The operator has to check it: hubgate doctor"
 
 
 class Pace(Struct, frozen=True):
@@ -119,7 +118,8 @@ class Transport:
                     answer = Answer(response.status_code, response.headers, await _read(response))
             except (httpx.TransportError, TimeoutError) as error:
                 failure: StoreUnavailable | StoreFull = StoreUnavailable()
-                failure.__cause__ = StoreProblem(f"{method} {self._shown(key)}: {type(error).__name__} {error}")
+                problem = f"{method} {self._shown(key)} at {self.location.endpoint}: {type(error).__name__} {error}"
+                failure.__cause__ = StoreProblem(problem)
                 may_pass = not isinstance(error, httpx.PoolTimeout)
             else:
                 # A failure may follow after the status was sent.
@@ -170,10 +170,10 @@ class Transport:
         found: StoreUnavailable | StoreFull
         if answer.status == 507 or error.code in _FULL_CODES:
             found = StoreFull()
-        elif self.may_pass(answer):
-            found = StoreUnavailable()
+        elif (300 <= answer.status < 500 or answer.status == 501) and not self.may_pass(answer):
+            found = StoreRefused()
         else:
-            found = StoreUnavailable(_REFUSED)
+            found = StoreUnavailable()
         found.__cause__ = problem
         return found
 

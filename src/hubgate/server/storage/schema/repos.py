@@ -201,7 +201,8 @@ object_deletions = Table(
     Column("kind", Text, nullable=False),
     # When it was marked, or its deletion began.
     Column("marked_at", BigInteger, nullable=False),
-    # 1 once the deletion has begun: the content may be gone, and cannot be used before the row is deleted.
+    # 1 once the deletion has begun: the content may be gone, and cannot be used before the row is deleted. 2 if the
+    # store refused: as 0, but shown to operators.
     Column("is_deleting", BigInteger, nullable=False),
     Index(None, "kind", "marked_at"),
     sqlite_with_rowid=False,

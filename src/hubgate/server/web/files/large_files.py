@@ -24,7 +24,7 @@ from hubgate.server.hub.guests import store as guest_store
 from hubgate.server.hub.guests.charges import Charge, charge_of, charge_uploads, hidden_files, use_files
 from hubgate.server.hub.lfs import contents, parts, store
 from hubgate.server.hub.lfs.parts import PartLayout
-from hubgate.server.hub.lfs.signed_urls import DOWNLOAD_VALIDITY_SECONDS, UPLOAD_VALIDITY, UrlGrant
+from hubgate.server.hub.lfs.signed_urls import DOWNLOAD_VALIDITY_SECONDS, UrlGrant, upload_validity_seconds
 from hubgate.server.hub.quotas.quotas import check_announced, check_file
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo, RepoType
@@ -109,7 +109,8 @@ def routes(repos: Repos) -> list[Route]:
                 layout = layout if layout and layout.count <= remaining_parts else None
                 planned.append((item, layout))
                 remaining_parts -= layout.count if layout else 0
-            results = await in_parallel(lambda plan: _upload_answer(uploads, *plan), planned)
+            seconds = upload_validity_seconds(sum(item.size for item in body.objects))
+            results = await in_parallel(lambda plan: _upload_answer(uploads, *plan, seconds), planned)
         return LfsResponse({"transfer": "basic", "objects": results, "hash_algo": "sha256"})
 
     async def verify(request: HubRequest) -> Response:
@@ -315,23 +316,25 @@ async def _chunked_answer(uploads: _Uploads, item: LargeObject, href: str) -> Ob
     return ObjectAnswer(item.oid, item.size, actions={"upload": {"href": href}})
 
 
-async def _upload_answer(uploads: _Uploads, item: LargeObject, layout: PartLayout | None) -> ObjectAnswer:
+async def _upload_answer(uploads: _Uploads, item: LargeObject, layout: PartLayout | None, seconds: int) -> ObjectAnswer:
     if await uploads.is_stored(item.oid, item.size):
         return ObjectAnswer(item.oid, item.size)
     repos, repo = uploads.repos, uploads.repo
-    until, guest = repos.clock() + UPLOAD_VALIDITY, uploads.charge.user_id if uploads.charge else ""
+    until, guest = repos.clock() + seconds * SECOND, uploads.charge.user_id if uploads.charge else ""
+    # git-lfs requests new URLs after that.
+    expiry = {"expires_in": seconds}
     # Signed as well: git-lfs sends no credentials to this address.
-    verify = {"href": UrlGrant("verify", repo.id, item.oid, item.size, until, guest=guest).url(repos)}
+    verify = {"href": UrlGrant("verify", repo.id, item.oid, item.size, until, guest=guest).url(repos), **expiry}
     if layout is not None:
         header = {"chunk_size": str(layout.part_size)}
         for number in range(1, layout.count + 1):
             grant = UrlGrant("part", repo.id, item.oid, item.size, until, number)
             header[f"{number:05d}"] = grant.url(repos)
         whole = UrlGrant("complete", repo.id, item.oid, item.size, until)
-        action = {"href": whole.url(repos), "header": header}
+        action = {"href": whole.url(repos), "header": header, **expiry}
     else:
         upload = UrlGrant("upload", repo.id, item.oid, item.size, until, guest=guest)
-        action = {"href": upload.url(repos)}
+        action = {"href": upload.url(repos), **expiry}
     return ObjectAnswer(item.oid, item.size, actions={"upload": action, "verify": verify})
 
 
