@@ -49,7 +49,7 @@ def requested_scopes_on(
         return _default_on(oauth, app, servers)
     for name in parse_scopes(given):
         if name not in allowed and name not in IGNORED_SCOPES:
-            raise invalid_scope(_explain_on(name, servers))
+            raise invalid_scope(_explain_on(name, servers), "scope")
     return _require_some([name for name in parse_scopes(given) if name in allowed], servers)
 
 
