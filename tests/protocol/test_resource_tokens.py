@@ -178,6 +178,10 @@ def test_local_server_accepts_only_tokens_of_its_owner(hub: RunningHub, client: 
     with browser_of(hub) as visitor:
         sent = visitor.get(client.address(resource=local, scope="mcp:tools"))
         assert sent.headers["location"].startswith("/login"), "which server it is depends on the user"
+    many = " ".join(f"s{number}" for number in range(60))
+    for scope in ("read-repos", "openid " + "x" * 61, 'a"b', many):
+        refused = client.post("/oauth/device", {"resource": local, "scope": scope})
+        assert (refused.status_code, refused.json()["error"]) == (400, "invalid_scope"), scope
     started = devices.start(client, resource=local, scope=SCOPE)
     devices.approve(hub, ada, started["user_code"], SCOPE)
     found = devices.poll(client, started["device_code"]).json()

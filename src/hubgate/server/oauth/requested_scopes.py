@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import invalid_scope
-from hubgate.server.oauth.resource_servers.model import ResourceServer
+from hubgate.server.oauth.resource_servers.model import MAX_SCOPES, ResourceServer, is_scope_name
 from hubgate.server.scopes import IDENTITY_SCOPES, SCOPE_NAMES, parse_scopes, unknown_scope_message
 
 # Defined by OpenID Connect and sent by existing clients; ignored here.
@@ -61,6 +61,21 @@ def offered_scopes_on(oauth: OAuth, app: App, given: str | None, servers: Sequen
         return _default_on(oauth, app, servers)
     allowed = allowed_on(oauth, app, servers)
     return _require_some([name for name in parse_scopes(given) if name in allowed], servers)
+
+
+def possible_scopes_on_local(oauth: OAuth, app: App, given: str | None) -> tuple[str, ...]:
+    """Parse the `scope` parameter of a device for a server on the user's computer. Which server that is depends on the
+    user who enters the code, so its scopes are checked then; here only scopes of the hub are rejected.
+    """
+    if given is None:
+        return _default_on(oauth, app, ())
+    names = [name for name in parse_scopes(given) if name not in IGNORED_SCOPES]
+    for name in names:
+        if not is_scope_name(name) or (name in SCOPE_NAMES and name not in allowed_on(oauth, app, ())):
+            raise invalid_scope(_explain_on(name, ()), "scope")
+    if len(names) > MAX_SCOPES + len(IDENTITY_SCOPES):
+        raise invalid_scope("A resource server has fewer scopes.", "scope")
+    return _require_some(names, ())
 
 
 def allowed_on(oauth: OAuth, app: App, servers: Sequence[ResourceServer]) -> frozenset[str]:

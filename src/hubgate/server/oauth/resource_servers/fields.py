@@ -1,6 +1,5 @@
 """Validation of a resource server's fields; errors use the field names of the API. Pure."""
 
-import re
 from collections.abc import Collection
 
 from msgspec.structs import replace
@@ -10,16 +9,19 @@ from hubgate.server.errors import Unprocessable
 from hubgate.server.oauth.redirects import host_of, split_address
 from hubgate.server.oauth.requested_scopes import IGNORED_SCOPES
 from hubgate.server.oauth.resource_indicators import canonical
-from hubgate.server.oauth.resource_servers.model import TOKEN_FORMATS, ResourceScope, ResourceServer
+from hubgate.server.oauth.resource_servers.model import (
+    LONGEST_SCOPE,
+    MAX_SCOPES,
+    TOKEN_FORMATS,
+    ResourceScope,
+    ResourceServer,
+    is_scope_name,
+)
 from hubgate.server.scopes import SCOPE_NAMES
 
 LONGEST_IDENTIFIER = 500
 LONGEST_NAME = 96
-LONGEST_SCOPE = 60
 LONGEST_TEXT = 200
-MAX_SCOPES = 50
-# Characters of RFC 6749, section 3.3, without quotes and backslashes; the first is a letter or digit.
-_SCOPE_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9!#$%&()*+./:;<=>?@\[\]^_{{|}}~-]{{0,{LONGEST_SCOPE - 1}}}\Z")
 
 
 def validate_server(server: ResourceServer, base_url: str, reserved: Collection[str]) -> ResourceServer:
@@ -59,7 +61,7 @@ def _scopes(
         checks.add_error("scopes", f"At most {MAX_SCOPES} scopes.")
     names = [scope.name for scope in given]
     for name in names:
-        if not _SCOPE_NAME.match(name):
+        if not is_scope_name(name):
             checks.add_error(
                 "scopes", f"{name[:LONGEST_SCOPE] or 'An empty name'} is not a scope's name such as mcp:tools."
             )

@@ -1,5 +1,6 @@
 """A registered resource server. Pure."""
 
+import re
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -9,6 +10,16 @@ from hubgate.server.oauth.resource_indicators import canonical, is_local, with_r
 OPAQUE, JWT = "opaque", "jwt"
 TOKEN_FORMATS = (OPAQUE, JWT)
 CHALLENGE_PATH = "/.well-known/hubgate-challenge"
+
+
+LONGEST_SCOPE = 60
+MAX_SCOPES = 50
+# Characters of RFC 6749, section 3.3, without quotes and backslashes; the first is a letter or digit.
+_SCOPE_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9!#$%&()*+./:;<=>?@\[\]^_{{|}}~-]{{0,{LONGEST_SCOPE - 1}}}\Z")
+
+
+def is_scope_name(name: str) -> bool:
+    return _SCOPE_NAME.match(name) is not None
 
 
 class ResourceScope(Struct, frozen=True):

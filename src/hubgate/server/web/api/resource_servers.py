@@ -19,8 +19,8 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.resource_servers import management, proof
-from hubgate.server.oauth.resource_servers.fields import LONGEST_IDENTIFIER, LONGEST_NAME, LONGEST_TEXT, MAX_SCOPES
-from hubgate.server.oauth.resource_servers.model import ResourceScope, ResourceServer
+from hubgate.server.oauth.resource_servers.fields import LONGEST_IDENTIFIER, LONGEST_NAME, LONGEST_TEXT
+from hubgate.server.oauth.resource_servers.model import MAX_SCOPES, ResourceScope, ResourceServer
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.owner_routes import RESOURCES, OwnerContext
 

@@ -22,11 +22,10 @@ from hubgate.server.oauth.device.user_code import new_user_code, user_code_mac
 from hubgate.server.oauth.errors import InvalidClient, invalid_request, unauthorized_client
 from hubgate.server.oauth.explain.recording import record_refusals
 from hubgate.server.oauth.parameters import read_body
-from hubgate.server.oauth.requested_scopes import requested_scopes, requested_scopes_on
+from hubgate.server.oauth.requested_scopes import possible_scopes_on_local, requested_scopes, requested_scopes_on
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.resource_indicators import is_local, requested_resources
 from hubgate.server.oauth.resource_servers.lookup import find_servers
-from hubgate.server.scopes import IDENTITY_SCOPES, SCOPE_NAMES, parse_scopes
 from hubgate.server.storage.database import ConstraintViolated
 from hubgate.server.web.oauth.token import NO_STORE
 
@@ -92,9 +91,7 @@ async def _scopes(oauth: OAuth, app: App, given: str | None, resources: tuple[st
         return requested_scopes(oauth, app, given)
     servers = await find_servers(oauth, resources, None)
     if any(map(is_local, resources)):
-        # The server on the user's computer is known when the user enters the code; its scopes are checked then.
-        names = parse_scopes(given or " ".join(requested_scopes(oauth, app, None)))
-        return tuple(name for name in names if name in IDENTITY_SCOPES or name not in SCOPE_NAMES)
+        return possible_scopes_on_local(oauth, app, given)
     return requested_scopes_on(oauth, app, given, servers)
 
 

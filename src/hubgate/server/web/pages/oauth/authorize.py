@@ -140,7 +140,7 @@ class _Authorize(Struct, frozen=True):
             request,
             "oauth/consent.html",
             view=consent_view(self.oauth, auth_request.access, person, before, given),
-            server_groups=await server_groups(self.oauth, auth_request.access, person, given),
+            server_groups=await server_groups(self.oauth, auth_request.access, given),
             owner=await owner_name(self.oauth, auth_request.app),
             action=address_of(pairs),
             switch=address_of([*others, ("prompt", prompt)]),

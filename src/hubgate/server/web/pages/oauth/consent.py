@@ -39,7 +39,7 @@ class ServerGroup(Struct, frozen=True):
     """The requested scopes of a registered resource server."""
 
     server: ResourceServer
-    # As @name; empty if the server is the user's own.
+    # As @name.
     owner: str
     lines: Sequence[ScopeLine]
 
@@ -93,17 +93,13 @@ def consent_view(
     )
 
 
-async def server_groups(
-    oauth: OAuth, access: AccessRequest, person: Person, given: Selection | None = None
-) -> list[ServerGroup]:
+async def server_groups(oauth: OAuth, access: AccessRequest, given: Selection | None = None) -> list[ServerGroup]:
     """The requested scopes of each registered server, with the server's owner. For `given` see `consent_view`."""
     ticked, fixed = access.scopes if given is None else given.scopes, fixed_scopes(access.scopes, access.app)
-    found = []
-    for server in access.servers:
-        lines = own_scope_lines(server, access.scopes, fixed, ticked)
-        owner = "" if server.owner_id == person.user.id else await owner_name(oauth, server)
-        found.append(ServerGroup(server, owner, lines))
-    return found
+    return [
+        ServerGroup(server, await owner_name(oauth, server), own_scope_lines(server, access.scopes, fixed, ticked))
+        for server in access.servers
+    ]
 
 
 def own_scope_lines(

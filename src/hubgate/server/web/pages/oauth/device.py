@@ -120,7 +120,7 @@ class DevicePages(Struct, frozen=True):
             request,
             "oauth/device_confirm.html",
             view=consent_view(self.oauth, access, person, before, given),
-            server_groups=await server_groups(self.oauth, access, person, given),
+            server_groups=await server_groups(self.oauth, access, given),
             owner=await owner_name(self.oauth, access.app),
             waiting=waiting,
             minutes=(self.oauth.clock() - code.created_at) // MINUTE,
