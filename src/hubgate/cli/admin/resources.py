@@ -9,7 +9,7 @@ from hubgate.server.accounts.model import Owner
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.clock import iso
 from hubgate.server.errors import Conflict, NotFound
-from hubgate.server.oauth.resource_indicators import canonical
+from hubgate.server.oauth.resource_names import canonical
 from hubgate.server.oauth.resource_servers import management, store
 from hubgate.server.oauth.resource_servers.model import OPAQUE, TOKEN_FORMATS, ResourceScope, ResourceServer
 from hubgate.server.resources import Hub

@@ -6,10 +6,7 @@ from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import invalid_scope
 from hubgate.server.oauth.resource_servers.model import MAX_SCOPES, ResourceServer, is_scope_name
-from hubgate.server.scopes import IDENTITY_SCOPES, SCOPE_NAMES, parse_scopes, unknown_scope_message
-
-# Defined by OpenID Connect and sent by existing clients; ignored here.
-IGNORED_SCOPES = frozenset({"offline_access", "address", "phone"})
+from hubgate.server.scopes import IDENTITY_SCOPES, IGNORED_SCOPES, SCOPE_NAMES, parse_scopes, unknown_scope_message
 
 
 def scopes_of(oauth: OAuth, app: App) -> tuple[str, ...]:

@@ -26,7 +26,8 @@ from hubgate.server.oauth.pkce import METHOD, is_challenge
 from hubgate.server.oauth.redirects import is_web, matches
 from hubgate.server.oauth.requested_scopes import offered_scopes_on, requested_scopes
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
-from hubgate.server.oauth.resource_indicators import is_local, requested_resources
+from hubgate.server.oauth.resource_indicators import requested_resources
+from hubgate.server.oauth.resource_names import is_local
 from hubgate.server.oauth.resource_servers.lookup import find_servers, targets
 from hubgate.server.oauth.resource_servers.model import ResourceServer
 

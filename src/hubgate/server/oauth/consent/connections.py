@@ -12,7 +12,7 @@ from hubgate.server.oauth.consent import store
 from hubgate.server.oauth.consent.approval import update_approvals
 from hubgate.server.oauth.consent.model import AppConnection
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.resource_indicators import uri_of
+from hubgate.server.oauth.resource_names import uri_of
 from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.scopes import IDENTITY_SCOPES, SCOPE_NAMES
 from hubgate.server.storage.database import Tx

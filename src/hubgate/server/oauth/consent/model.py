@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.redirects import is_loopback, is_web, shown_host
-from hubgate.server.oauth.resource_indicators import uri_of
+from hubgate.server.oauth.resource_names import uri_of
 from hubgate.server.oauth.resource_servers.model import ResourceServer
 from hubgate.server.scopes import IDENTITY_SCOPES
 

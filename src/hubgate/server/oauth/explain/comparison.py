@@ -13,9 +13,8 @@ from hubgate.server.oauth.explain.model import Refusal
 from hubgate.server.oauth.grants.registry import grants_of
 from hubgate.server.oauth.pkce import METHOD
 from hubgate.server.oauth.redirects import ORIGIN, check_redirect_uri, is_loopback, matches, reserved_parameter_in
-from hubgate.server.oauth.requested_scopes import IGNORED_SCOPES
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
-from hubgate.server.scopes import parse_scopes
+from hubgate.server.scopes import IGNORED_SCOPES, parse_scopes
 
 _AUTHORIZE, _TOKEN, _INTROSPECT = "/oauth/authorize", "/oauth/token", "/oauth/introspect"
 _PROOFS = {

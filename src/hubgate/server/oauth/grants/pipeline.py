@@ -22,15 +22,9 @@ from hubgate.server.oauth.consent.store import LockedConsent
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import OAuthError, invalid_grant, invalid_request, invalid_scope, invalid_target
 from hubgate.server.oauth.parameters import Parameters
-from hubgate.server.oauth.resource_indicators import (
-    NAME_ONE,
-    NOT_AUTHORIZED,
-    narrowed,
-    needs_one,
-    registration_of,
-    requested_resources,
-)
+from hubgate.server.oauth.resource_indicators import NAME_ONE, NOT_AUTHORIZED, narrowed, requested_resources
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
+from hubgate.server.oauth.resource_names import needs_one, registration_of
 from hubgate.server.oauth.resource_servers import store as resource_store
 from hubgate.server.oauth.resource_servers.model import JWT, ResourceServer
 from hubgate.server.oauth.tokens import access_jwt, issuance

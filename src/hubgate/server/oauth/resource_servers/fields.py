@@ -7,8 +7,7 @@ from msgspec.structs import replace
 from hubgate.server.accounts.field_checks import FieldChecks
 from hubgate.server.errors import Unprocessable
 from hubgate.server.oauth.redirects import host_of, split_address
-from hubgate.server.oauth.requested_scopes import IGNORED_SCOPES
-from hubgate.server.oauth.resource_indicators import canonical
+from hubgate.server.oauth.resource_names import canonical
 from hubgate.server.oauth.resource_servers.model import (
     LONGEST_SCOPE,
     MAX_SCOPES,
@@ -17,7 +16,7 @@ from hubgate.server.oauth.resource_servers.model import (
     ResourceServer,
     is_scope_name,
 )
-from hubgate.server.scopes import SCOPE_NAMES
+from hubgate.server.scopes import IGNORED_SCOPES, SCOPE_NAMES
 
 LONGEST_IDENTIFIER = 500
 LONGEST_NAME = 96

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import invalid_target
-from hubgate.server.oauth.resource_indicators import is_local
+from hubgate.server.oauth.resource_names import is_local
 from hubgate.server.oauth.resource_servers import store
 from hubgate.server.oauth.resource_servers.model import ResourceServer
 

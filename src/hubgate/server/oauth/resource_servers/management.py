@@ -20,7 +20,7 @@ from hubgate.server.audit.record import record
 from hubgate.server.errors import FieldErrors, NotFound
 from hubgate.server.ids import new_id
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.resource_indicators import is_local
+from hubgate.server.oauth.resource_names import is_local
 from hubgate.server.oauth.resource_servers import store
 from hubgate.server.oauth.resource_servers.fields import validate_server
 from hubgate.server.oauth.resource_servers.model import ResourceServer

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from hubgate.server.oauth.resource_indicators import canonical, is_local, with_registration
+from hubgate.server.oauth.resource_names import canonical, is_local, with_registration
 
 OPAQUE, JWT = "opaque", "jwt"
 TOKEN_FORMATS = (OPAQUE, JWT)

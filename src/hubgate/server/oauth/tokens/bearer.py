@@ -13,7 +13,7 @@ from hubgate.server.clock import MINUTE
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.consent.model import scopes_on_all
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.resource_indicators import shown_servers
+from hubgate.server.oauth.resource_names import shown_servers
 from hubgate.server.oauth.tokens import store
 from hubgate.server.scopes import parse_scopes
 from hubgate.server.storage.background_writes import BackgroundWrites

@@ -14,7 +14,7 @@ from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.consent.model import Consent
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.resource_indicators import uri_of
+from hubgate.server.oauth.resource_names import uri_of
 from hubgate.server.oauth.resource_servers.model import ResourceServer
 from hubgate.server.oauth.tokens import store
 from hubgate.server.oauth.tokens.access_jwt import read_access_token

@@ -24,7 +24,8 @@ from hubgate.server.oauth.explain.recording import record_refusals
 from hubgate.server.oauth.parameters import read_body
 from hubgate.server.oauth.requested_scopes import possible_scopes_on_local, requested_scopes, requested_scopes_on
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
-from hubgate.server.oauth.resource_indicators import is_local, requested_resources
+from hubgate.server.oauth.resource_indicators import requested_resources
+from hubgate.server.oauth.resource_names import is_local
 from hubgate.server.oauth.resource_servers.lookup import find_servers
 from hubgate.server.storage.database import ConstraintViolated
 from hubgate.server.web.oauth.token import NO_STORE

@@ -18,7 +18,7 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.consent import connections
 from hubgate.server.oauth.consent.model import AppConnection
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.resource_indicators import registration_of, shown_server, shown_servers, uri_of
+from hubgate.server.oauth.resource_names import registration_of, shown_server, shown_servers, uri_of
 from hubgate.server.oauth.resource_servers import store as resource_store
 from hubgate.server.scopes import IDENTITY_SCOPES, Risk, Scope, join_scopes
 from hubgate.server.web.pages.listing import list_page

@@ -10,7 +10,7 @@ from hubgate.server.oauth.consent.approval import Selection, fixed_scopes
 from hubgate.server.oauth.consent.model import AccessRequest, Consent
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.redirects import is_loopback, is_web, shown_host
-from hubgate.server.oauth.resource_indicators import shown_servers
+from hubgate.server.oauth.resource_names import shown_servers
 from hubgate.server.oauth.resource_servers.management import owner_name
 from hubgate.server.oauth.resource_servers.model import ResourceServer
 from hubgate.server.scopes import BUILT_IN_SCOPES, Risk, Scope
