@@ -4,6 +4,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import httpx
 import pytest
 from tests.bed import devices
 from tests.bed.apps import Client, approve, code_for, create_app, redirect_parameters, tokens_for
+from tests.bed.concurrency import run_concurrently
 from tests.bed.engines import Engine, settings_for
 from tests.bed.people import api, browser_of, create_token, create_user
 from tests.bed.resource_servers import ADMIN, IDENTIFIER, TOOLS, Api, register
@@ -201,6 +203,19 @@ def test_o81_identifier_belongs_to_who_controls_its_origin(engine: Engine, tmp_p
         assert (said["active"], said["aud"], said["scope"]) == (True, at.identifier, "openid profile")
         with browser_of(hub, ada) as browser:
             assert "@olga" in browser.get(client.address(resource=at.identifier, prompt="consent")).text
+
+
+def test_o81_only_one_of_concurrent_proofs_succeeds(engine: Engine, tmp_path: Path) -> None:
+    """An origin that serves everyone's challenge, such as a shared host."""
+    with proving(engine, tmp_path) as at, ExitStack() as stack:
+        scripts = [
+            stack.enter_context(api(at.hub, create_token(at.hub, create_user(at.hub, f"u{n}")))) for n in range(4)
+        ]
+        registered = [at.register(script) for script in scripts]
+        at.origin.serve("\n".join(each["challenge"]["content"] for each in registered))
+        pairs = zip(scripts, registered, strict=True)
+        answers = run_concurrently([partial(script.post, f"{PATH}/{each['id']}/verify") for script, each in pairs])
+        assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
 
 
 @pytest.mark.one_engine
