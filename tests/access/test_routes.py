@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.access import repo_routes
+from tests.access import repo_routes, resource_routes
 from tests.bed.blocking import run_blocking
 from tests.bed.engines import SqliteEngine, settings_for
 
@@ -111,6 +111,7 @@ GUARDED_BY = {
     "GET /docs": "hub.public",
     "GET /docs/api": "hub.public",
     "GET /docs/cimd": "hub.public",
+    "GET /docs/protect": "hub.public",
     "GET /docs/sign-in": "hub.public",
     "GET /docs/webhooks": "hub.public",
     "GET /healthz": "hub.public",
@@ -464,7 +465,7 @@ def every_row() -> dict[str, str]:
     for path, action in FORWARDED.items():
         rows |= {f"{method} {path}": action for method in ("DELETE", "PATCH", "POST", "PUT")}
         rows[f"GET {path}"] = action.replace("jobs.run", "jobs.read")
-    return rows | repo_routes.rows()
+    return rows | repo_routes.rows() | resource_routes.rows()
 
 
 @pytest.fixture

@@ -4,9 +4,10 @@ import re
 
 import httpx
 from tests.bed import devices
-from tests.bed.apps import code_for, create_app, pkce_pair
+from tests.bed.apps import code_for, create_app, pkce_pair, tokens_for
 from tests.bed.exchange import create_exchange_app, exchange_token
 from tests.bed.people import PASSWORD, create_organization, create_user, link_in, mails_to, setup_link, submit
+from tests.bed.resource_servers import register
 from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.organizations import invitations
@@ -58,6 +59,9 @@ def _app_secrets(hub: RunningHub) -> dict[str, str]:
     tokens = client.redeem(used, code_verifier=verifier).json()
     refreshed = client.post("/oauth/token", {"grant_type": "refresh_token", "refresh_token": tokens["refresh_token"]})
     assert client.secret is not None
+    tools = register(hub, dora, tokens="jwt")
+    signed = tokens_for(client, dora, resource=tools.identifier, scope="openid mcp:tools")["access_token"]
+    assert tools.accepts(signed)
     return {
         "client secret": client.secret,
         "verifier": verifier,
@@ -67,6 +71,8 @@ def _app_secrets(hub: RunningHub) -> dict[str, str]:
         "used refresh token": tokens["refresh_token"],
         "refresh token": refreshed.json()["refresh_token"],
         "signature of an ID token": tokens["id_token"].rpartition(".")[2],
+        "secret of a resource server": tools.secret,
+        "signature of an access token": signed.rpartition(".")[2],
     }
 
 

@@ -160,7 +160,7 @@ def test_docs_index_links_to_every_page(hub: RunningHub) -> None:
     page = httpx.get(f"{hub.url}/docs").text
     assert '<a href="/docs">Docs</a>' in page, "in the footer of every page"
     found = re.findall(r'<h2><a href="(/docs/[\w-]+)">', page)
-    assert found == ["/docs/sign-in", "/docs/cimd", "/docs/webhooks", "/docs/api"]
+    assert found == ["/docs/sign-in", "/docs/cimd", "/docs/protect", "/docs/webhooks", "/docs/api"]
     for address in found:
         assert httpx.get(hub.url + address).status_code == 200
 

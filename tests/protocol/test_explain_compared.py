@@ -101,6 +101,16 @@ def test_differences_are_marked(
         assert page.count("<mark>") == (found[0] + found[1]).count("<mark>"), "nothing else is marked"
 
 
+def test_scopes_of_another_server_are_not_marked(hub: RunningHub) -> None:
+    olga = create_user(hub, "olga")
+    client = create_app(hub, olga)
+    with browser_of(hub, olga) as owner:
+        asked = {"scope": "openid mcp:tools", "resource": "https://mcp.example/mcp"}
+        answer = owner.get(client.address(response_type="token", **asked))
+        page = explanation_page(owner, f"/oauth/explain/{answer.headers['x-request-id']}")
+        assert row(page, "scope")[0] == "openid mcp:tools"
+
+
 def test_differences_at_the_token_endpoint_are_marked(hub: RunningHub) -> None:
     olga = create_user(hub, "olga")
     confidential, public = create_app(hub, olga, refresh_tokens=True), create_app(hub, olga, confidential=False)

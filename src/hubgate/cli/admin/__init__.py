@@ -2,9 +2,9 @@
 
 import argparse
 
-from hubgate.cli.admin import apps, maintenance, objects, organizations, quotas, redirects, tokens, users
+from hubgate.cli.admin import apps, maintenance, objects, organizations, quotas, redirects, resources, tokens, users
 
-SUBJECTS = (users, organizations, quotas, redirects, apps, tokens, maintenance, objects)
+SUBJECTS = (users, organizations, quotas, redirects, apps, resources, tokens, maintenance, objects)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

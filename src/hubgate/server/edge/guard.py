@@ -45,6 +45,7 @@ BAD_CREDENTIAL = "Invalid credentials in Authorization header"
 
 # Finds the caller of the token with this key; None if the token is not valid.
 FindCaller = Callable[[bytes], Awaitable[Caller | None]]
+ReadToken = Callable[[str], Awaitable[tuple[TokenKind, bytes] | None]]
 
 
 class Guard(Struct, frozen=True, dict=True):
@@ -55,6 +56,8 @@ class Guard(Struct, frozen=True, dict=True):
     find_by_kind: Mapping[TokenKind, FindCaller] = field(default_factory=dict)
     # Whether the public address is https, which determines the name of the session cookie.
     secure: bool = False
+    # Finds the kind and key of a token that is a JWT.
+    read_jwt: ReadToken | None = None
 
     @cached_property
     def background_writes(self) -> BackgroundWrites:
@@ -147,7 +150,10 @@ class Guard(Struct, frozen=True, dict=True):
         header = request.headers.get("authorization")
         if header is None:
             return ANONYMOUS
-        read = read_token(_token_in_header(header, surface))
+        text = _token_in_header(header, surface)
+        read = read_token(text)
+        if read is None and self.read_jwt is not None:
+            read = await self.read_jwt(text)
         caller = await self._caller_by_key(*read) if read else None
         if caller is None:
             raise Unauthorized(BAD_CREDENTIAL)

@@ -24,9 +24,12 @@ from hubgate.server.oauth.errors import OAuthError
 from hubgate.server.oauth.parameters import MAY_REPEAT
 from hubgate.server.oauth.pkce import METHOD, is_challenge
 from hubgate.server.oauth.redirects import is_web, matches
-from hubgate.server.oauth.requested_scopes import requested_scopes
+from hubgate.server.oauth.requested_scopes import offered_scopes_on, requested_scopes
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.resource_indicators import requested_resources
+from hubgate.server.oauth.resource_names import is_local
+from hubgate.server.oauth.resource_servers.lookup import find_servers, targets
+from hubgate.server.oauth.resource_servers.model import ResourceServer
 
 # All parameters that the checks read; any others are ignored.
 PARAMETERS = frozenset(
@@ -49,12 +52,15 @@ class Draft:
     oauth: OAuth
     values: dict[str, list[str]]
     caller: str
+    # The signed-in user.
+    user_id: str | None
     app: App = field(init=False)
     return_address: ReturnAddress = field(init=False)
     redirect_uri_sent: bool = False
     scopes: tuple[str, ...] = ()
     organizations: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
+    servers: tuple[ResourceServer, ...] = ()
     challenge: str | None = None
     nonce: str | None = None
     prompt: frozenset[str] = frozenset()
@@ -70,11 +76,12 @@ class Draft:
         return RedirectedError(self.return_address, error, description, about)
 
 
-async def parse(oauth: OAuth, pairs: list[tuple[str, str]], caller: str) -> AuthorizationRequest:
+async def parse(oauth: OAuth, pairs: list[tuple[str, str]], caller: str, user_id: str | None) -> AuthorizationRequest:
+    """Check a request. `caller` is an IP address, `user_id` the signed-in user."""
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)
-    draft = Draft(oauth, values, caller)
+    draft = Draft(oauth, values, caller, user_id)
     for check in CHECKS:
         await check(draft)
     return AuthorizationRequest(
@@ -84,6 +91,7 @@ async def parse(oauth: OAuth, pairs: list[tuple[str, str]], caller: str) -> Auth
         scopes=draft.scopes,
         organizations=draft.organizations,
         resources=draft.resources,
+        servers=draft.servers,
         challenge=draft.challenge,
         nonce=draft.nonce,
         prompt=draft.prompt,
@@ -190,6 +198,9 @@ async def check_pkce(draft: Draft) -> None:
 
 
 async def check_scopes(draft: Draft) -> None:
+    if draft.resources:
+        # Checked by check_resources.
+        return
     try:
         draft.scopes = requested_scopes(draft.oauth, draft.app, draft.one("scope"))
     except OAuthError as refusal:
@@ -198,19 +209,30 @@ async def check_scopes(draft: Draft) -> None:
 
 async def check_organizations(draft: Draft) -> None:
     """Parse `orgIds`. Existence and membership are not checked: an error would reveal both (attack O36)."""
+    if draft.resources:
+        # Organizations exist only on this hub, so a token for other servers has no access to them.
+        return
     named = [part.strip() for value in draft.values.get("orgIds", []) for part in value.split(",")]
     draft.organizations = tuple(dict.fromkeys(filter(is_id, named)))[:MAX_ORGANIZATIONS]
 
 
 async def check_resources(draft: Draft) -> None:
-    named = [value for value in draft.values.get(RESOURCE, []) if value]
+    """Check `resource`, and the scopes of a token for other servers, which has no powers on this hub."""
+    oauth, named = draft.oauth, [value for value in draft.values.get(RESOURCE, []) if value]
     try:
-        draft.resources = requested_resources(named, draft.oauth.base_url) or ()
+        uris = requested_resources(named, oauth.base_url) or ()
+        draft.servers = await find_servers(oauth, uris, draft.user_id)
     except OAuthError as refusal:
         raise draft.error_redirect("invalid_target", refusal.message, refusal.about) from refusal
-    if draft.resources:
-        # Organizations exist only on this hub, so a token for other servers has no access to them.
-        draft.organizations = ()
+    draft.resources = targets(uris, draft.servers)
+    if not uris:
+        return
+    try:
+        draft.scopes = offered_scopes_on(oauth, draft.app, draft.one("scope"), draft.servers)
+    except OAuthError as refusal:
+        # Before the sign-in it is not known which server runs on the user's computer.
+        if draft.user_id is not None or not any(map(is_local, uris)):
+            raise draft.error_redirect("invalid_scope", refusal.message, refusal.about) from refusal
 
 
 async def check_prompt(draft: Draft) -> None:
@@ -251,9 +273,9 @@ CHECKS: tuple[Check, ...] = (
     check_duplicates,
     check_response_type,
     check_pkce,
+    check_resources,
     check_scopes,
     check_organizations,
-    check_resources,
     check_prompt,
     check_hint,
 )

@@ -13,8 +13,8 @@ from hubgate.server.oauth.explain.model import Refusal
 from hubgate.server.oauth.grants.registry import grants_of
 from hubgate.server.oauth.pkce import METHOD
 from hubgate.server.oauth.redirects import ORIGIN, check_redirect_uri, is_loopback, matches, reserved_parameter_in
-from hubgate.server.oauth.requested_scopes import IGNORED_SCOPES
-from hubgate.server.scopes import parse_scopes
+from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
+from hubgate.server.scopes import IGNORED_SCOPES, parse_scopes
 
 _AUTHORIZE, _TOKEN, _INTROSPECT = "/oauth/authorize", "/oauth/token", "/oauth/introspect"
 _PROOFS = {
@@ -107,7 +107,8 @@ def _scope(refusal: Refusal, app: App) -> Line | None:
         return None
     allowed = tuple(dict.fromkeys([*app.scopes, *app.extra_scopes]))
     mark_all = refusal.sent.about == "scope"
-    known = {*allowed, *IGNORED_SCOPES}
+    # Other servers have scopes of their own.
+    known = {*allowed, *IGNORED_SCOPES, *(parse_scopes(given) if RESOURCE in refusal.sent.values else ())}
     sent = [as_text(name, marked=mark_all or name not in known) for name in parse_scopes(given)]
     return Line("scope", sent, [as_text(name) for name in allowed], ("scope",), "" if mark_all else "scopes")
 

@@ -10,11 +10,10 @@ from typing import Any
 from hubgate.server.accounts.tokens.text import TokenKind
 from hubgate.server.oauth.errors import OAuthError, invalid_grant, invalid_scope, unauthorized_client
 from hubgate.server.oauth.grants.pipeline import RESOURCE_TEXT, Authorization, Grant, GrantRequest, UserGrant, issue
-from hubgate.server.oauth.requested_scopes import IGNORED_SCOPES
 from hubgate.server.oauth.tokens import store
 from hubgate.server.oauth.tokens.issuance import successor_of
 from hubgate.server.oauth.tokens.model import REFRESH_LIFETIME
-from hubgate.server.scopes import parse_scopes
+from hubgate.server.scopes import IGNORED_SCOPES, parse_scopes
 from hubgate.server.storage.database import Tx
 
 _UNKNOWN = "The refresh token is unknown, revoked or expired. Sign in again."

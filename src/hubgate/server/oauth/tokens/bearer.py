@@ -11,8 +11,9 @@ from hubgate.server.access.identity import Identity
 from hubgate.server.accounts.model import person_of
 from hubgate.server.clock import MINUTE
 from hubgate.server.oauth.consent import store as consent_store
+from hubgate.server.oauth.consent.model import scopes_on_all
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.resource_indicators import shown_servers
+from hubgate.server.oauth.resource_names import shown_servers
 from hubgate.server.oauth.tokens import store
 from hubgate.server.scopes import parse_scopes
 from hubgate.server.storage.background_writes import BackgroundWrites
@@ -47,7 +48,12 @@ class BearerTokens(Struct, frozen=True, dict=True):
             )
         else:
             # The token's scopes, without those revoked from the consent since.
-            token_scopes = frozenset(parse_scopes(scopes)) & frozenset(parse_scopes(consented))
+            allowed = (
+                scopes_on_all(consent_store.read_resource_scopes(consented), resources)
+                if resources
+                else frozenset(parse_scopes(consented))
+            )
+            token_scopes = frozenset(parse_scopes(scopes)) & allowed
             # Organizations exist only on this hub, so a token for other servers has no access to them.
             visible = [row for row in map(tuple, rows) if row[-3] is not None and not resources]
             granted = {row[-3]: frozenset(parse_scopes(row[-2])) for row in visible}

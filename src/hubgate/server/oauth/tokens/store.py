@@ -53,7 +53,7 @@ EXCHANGE_STILL_VALID = """
 
 # The token with its current permissions: the user, the memberships and the consent.
 FIND_TOKEN = f"""
-    SELECT {PERSON}, {_ACCESS_COLUMNS}, CASE WHEN t.resources = '' THEN c.scopes ELSE c.other_scopes END AS allowed,
+    SELECT {PERSON}, {_ACCESS_COLUMNS}, CASE WHEN t.resources = '' THEN c.scopes ELSE c.resource_scopes END AS allowed,
         co.org_id, co.scopes, c.last_used_at
     FROM app_tokens t
     JOIN users u ON u.id = t.user_id {MEMBERSHIPS}

@@ -92,10 +92,11 @@ consents = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
     Column("last_used_at", BigInteger),
-    # Scopes of tokens for other servers (RFC 8707).
+    # No longer used: replaced by resource_scopes.
     Column("other_scopes", Text, nullable=False, server_default=text("''")),
-    # The servers that these scopes were approved for, separated by spaces.
     Column("other_resources", Text, nullable=False, server_default=text("''")),
+    # Scopes of tokens for other servers (RFC 8707): a JSON object with the scopes of each server.
+    Column("resource_scopes", Text, nullable=False, server_default=text("'{}'")),
     Index(None, "client_id"),
     Index(None, "app_id"),
     Index("uq_consents_user_id_client_id", "user_id", "client_id", unique=True),

@@ -32,7 +32,7 @@ from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.explain.recording import record_authorization_error
 from hubgate.server.oauth.redirects import shown_host
 from hubgate.server.web.local_path import continue_to
-from hubgate.server.web.pages.oauth.consent import consent_view
+from hubgate.server.web.pages.oauth.consent import consent_view, server_groups
 from hubgate.server.web.pages.oauth.return_address import PATH, Pairs, address_of, unpack, without_mark
 from hubgate.server.web.rendering import Pages
 
@@ -99,7 +99,7 @@ class _Authorize(Struct, frozen=True):
     async def _parse(self, request: HubRequest, pairs: Pairs) -> AuthorizationRequest:
         parameters = request.state.parameters = without_mark(pairs)
         try:
-            return await parse(self.oauth, parameters, request.client_ip)
+            return await parse(self.oauth, parameters, request.client_ip, caller_of(request).identity.user_id)
         except ShownError as refusal:
             code = refusal.code or "invalid_request"
             await record_authorization_error(self.oauth, request, parameters, code, refusal.message, refusal.about)
@@ -140,6 +140,7 @@ class _Authorize(Struct, frozen=True):
             request,
             "oauth/consent.html",
             view=consent_view(self.oauth, auth_request.access, person, before, given),
+            server_groups=await server_groups(self.oauth, auth_request.access, given),
             owner=await owner_name(self.oauth, auth_request.app),
             action=address_of(pairs),
             switch=address_of([*others, ("prompt", prompt)]),

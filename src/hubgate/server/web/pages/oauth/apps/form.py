@@ -9,9 +9,8 @@ from hubgate.server.accounts.roles import Role
 from hubgate.server.http.forms import Fields
 from hubgate.server.oauth.apps.fields import DEFAULT_SCOPES
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.consent.model import IDENTITY_SCOPES
 from hubgate.server.oauth.redirects import EXACT, ORIGIN
-from hubgate.server.scopes import BUILT_IN_SCOPES, Risk, Scope
+from hubgate.server.scopes import BUILT_IN_SCOPES, IDENTITY_SCOPES, Risk, Scope
 
 EMPTY_APP = App(client_id="", name="", scopes=DEFAULT_SCOPES, confidential=True)
 MATCHES = (
