@@ -83,7 +83,7 @@ class Files:
     def put(self) -> Turn:
         """What a transfer costs that only stores the bytes: nginx writes them to a file."""
         self._renew()
-        return self._timed(self._nginx, self._send)
+        return {**self._timed(self._nginx, self._send), "stored MB": self._size / 1e6}
 
     def get(self) -> Turn:
         return self._timed(self._nginx, lambda: self._receive(f"http://127.0.0.1:{self._nginx.port}/file.bin"))

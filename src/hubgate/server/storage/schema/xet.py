@@ -1,6 +1,7 @@
 """Tables of the chunked storage (Xet): xorbs, the files composed of them, uploads, and storage quotas.
 
-Hashes are 64 hex digits, as in addresses; packed tables contain the raw 32 bytes (`hub/xet/packing.py`).
+Hashes are 64 hex digits, as in addresses; packed tables contain the raw 32 bytes (`hub/xet/xorb_table.py`,
+`hub/xet/shard.py`).
 """
 
 from sqlalchemy import BigInteger, Column, ForeignKey, ForeignKeyConstraint, Index, LargeBinary, Table, Text

@@ -16,7 +16,7 @@ from hubgate.server.web.api.repos import destinations, queries
 from hubgate.server.web.api.repos.destinations import Destination
 from hubgate.server.web.repo_routes import api_routes, repo_endpoint, repo_endpoint_with_target
 
-# Where the routes of `storage.py` are. Clients append /v1/… to it.
+# Where the storage API is (`uploads.py`, `downloads.py`). Clients append /v1/… to it.
 STORAGE_PATH = "/xet"
 # Existing clients write this in place of a revision if the commit will create a pull request.
 NO_REVISION = "None"
