@@ -30,7 +30,7 @@ from hubgate.server.edge.routes import Route
 from hubgate.server.errors import BadRequest, TokenForAnotherServer, Unauthorized
 from hubgate.server.events import depth
 from hubgate.server.http.cookies import SESSION, read_cookie
-from hubgate.server.http.request import HubRequest
+from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.storage.background_writes import BackgroundWrites
 from hubgate.server.storage.database import Database
@@ -76,6 +76,8 @@ class Guard(Struct, frozen=True, dict=True):
             return None
         if route.surface is Surface.FILE and "authorization" not in request.headers:
             return await self.session_caller(request) if route.method == "GET" else ANONYMOUS
+        if route.accepts_body_token and request.content_type == FORM_TYPE:
+            request.body_token = (await request.read_form()).get("access_token")
         find = self._token_caller if route.any_audience else self._hub_token_caller
         return await find(request, route.surface)
 
@@ -113,9 +115,12 @@ class Guard(Struct, frozen=True, dict=True):
 
     async def _token_caller(self, request: HubRequest, surface: Surface) -> Caller:
         header = request.headers.get("authorization")
-        if header is None:
+        if header is None and not request.body_token:
             return ANONYMOUS
-        read = read_token(_token_in_header(header, surface))
+        if header is not None and request.body_token:
+            # Otherwise a proxy and this hub could check different tokens (RFC 6750, section 2).
+            raise BadRequest("Send the token once: in the Authorization header or in the body.")
+        read = read_token(request.body_token if header is None else _token_in_header(header, surface))
         caller = await self._caller_by_key(*read) if read else None
         if caller is None:
             raise Unauthorized(BAD_CREDENTIAL)

@@ -7,6 +7,7 @@ from hubgate.server.scopes import SCOPE_NAMES, parse_scopes, unknown_scope_messa
 
 # Defined by OpenID Connect and sent by existing clients; ignored here.
 IGNORED_SCOPES = frozenset({"offline_access", "address", "phone"})
+_WRONG_SEPARATORS = frozenset(",;\t\n")
 
 
 def scopes_of(oauth: OAuth, app: App) -> tuple[str, ...]:
@@ -34,8 +35,21 @@ def requested_scopes(oauth: OAuth, app: App, given: str | None) -> tuple[str, ..
     return requested
 
 
+def known_scopes(oauth: OAuth, app: App, given: str | None) -> tuple[str, ...]:
+    """Like `requested_scopes`, but ignores names that this hub does not know if others remain.
+
+    For requests that a user approves on a page, which lists the scopes. Clients for several servers send all they know.
+    """
+    if given is None:
+        return requested_scopes(oauth, app, None)
+    names = parse_scopes(given)
+    known = SCOPE_NAMES | {extra.name for extra in oauth.extra_scopes}
+    kept = [name for name in names if name in known | IGNORED_SCOPES or _WRONG_SEPARATORS & set(name)]
+    return requested_scopes(oauth, app, " ".join(kept if known.intersection(kept) else names))
+
+
 def _explain(oauth: OAuth, scope: str, allowed: tuple[str, ...]) -> str:
-    if {",", ";", "\t", "\n"} & set(scope):
+    if _WRONG_SEPARATORS & set(scope):
         return "Separate scopes with spaces."
     if scope in SCOPE_NAMES:
         return f"{scope} is not ticked in this app's settings."

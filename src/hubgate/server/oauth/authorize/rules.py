@@ -24,7 +24,7 @@ from hubgate.server.oauth.errors import OAuthError
 from hubgate.server.oauth.parameters import MAY_REPEAT
 from hubgate.server.oauth.pkce import METHOD, is_challenge
 from hubgate.server.oauth.redirects import is_web, matches
-from hubgate.server.oauth.requested_scopes import requested_scopes
+from hubgate.server.oauth.requested_scopes import known_scopes
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.resource_indicators import requested_resources
 
@@ -191,7 +191,7 @@ async def check_pkce(draft: Draft) -> None:
 
 async def check_scopes(draft: Draft) -> None:
     try:
-        draft.scopes = requested_scopes(draft.oauth, draft.app, draft.one("scope"))
+        draft.scopes = known_scopes(draft.oauth, draft.app, draft.one("scope"))
     except OAuthError as refusal:
         raise draft.error_redirect("invalid_scope", refusal.message, refusal.about) from refusal
 

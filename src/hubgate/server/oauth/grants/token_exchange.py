@@ -46,6 +46,8 @@ def _subject_email(request: GrantRequest) -> str:
         raise invalid_request(f"requested_token_type must be {ACCESS_TOKEN}.", "requested_token_type")
     if parameters.get("actor_token") is not None:
         raise invalid_request("actor_token is not supported: the app itself is the actor.", "actor_token")
+    if parameters.get("actor_token_type") is not None:
+        raise invalid_request("actor_token_type was sent without actor_token.", "actor_token_type")
     if requested_resources(parameters.all(RESOURCE), request.oauth.base_url):
         # The member sees no consent page that would name the other server.
         raise invalid_target("An exchanged token is only for this hub.")

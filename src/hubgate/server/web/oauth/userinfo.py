@@ -15,7 +15,7 @@ from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
 from hubgate.server.access.resource import Account
 from hubgate.server.accounts.model import Membership
-from hubgate.server.edge.routes import Endpoint, Locator, Route, Target
+from hubgate.server.edge.routes import KIB, Endpoint, Locator, Route, Target
 from hubgate.server.errors import Unauthorized
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
@@ -83,6 +83,8 @@ def routes(base_url: str) -> list[Route]:
                 401: ("The token is not an access token of an app, or is no longer valid.", None),
             },
             any_audience=True,
+            accepts_body_token=method == "POST",
+            body_cap=64 * KIB,
         )
         for method in ("GET", "POST")
     ]
