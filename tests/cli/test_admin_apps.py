@@ -142,6 +142,17 @@ def test_extra_scopes_are_granted_and_revoked(operator: Operator) -> None:
     ]
     again = operator.error_message("admin", "app", "revoke-scope", client_id, "read-metrics")
     assert again == "The operator has not granted the scope read-metrics to Bridge."
+    url = "https://notes.example/.well-known/oauth-cimd"
+    for _ in range(2):
+        assert operator.json("admin", "app", "grant-scope", url, "read-metrics")["extra_scopes"] == ["read-metrics"]
+    listed = [(app["client_id"], app["document"]) for app in operator.json("admin", "app", "list")]
+    assert listed == [(client_id, False), (url, True)]
+    assert operator.json("admin", "app", "revoke-scope", url, "read-metrics")["extra_scopes"] == []
+    never = operator.error_message("admin", "app", "revoke-scope", url, "read-metrics")
+    assert never == f"The operator has not granted the scope read-metrics to {url}."
+    assert "has a path" in operator.error_message(
+        "admin", "app", "grant-scope", "https://notes.example", "read-metrics"
+    )
     unknown = operator.error_message("admin", "app", "grant-scope", client_id, "fly")
     assert unknown == "This hub has no scope fly. Add it as [[extra_scopes]] to hubgate.toml first."
     built_in = operator.error_message("admin", "app", "grant-scope", client_id, "read-repos")

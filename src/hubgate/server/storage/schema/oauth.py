@@ -74,6 +74,16 @@ cimd_documents = Table(
     Index(None, "expires_at"),
 )
 
+# Operator-defined scopes that were granted to the app of a metadata document.
+document_scopes = Table(
+    "document_scopes",
+    metadata,
+    Column("client_id", Text, primary_key=True),
+    Column("scope", Text, primary_key=True),
+    Column("created_at", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
 # The permissions that a user has granted to an app: the union of all approvals. Tokens are limited to these permissions
 # when they are used (oauth/consent/).
 consents = Table(
