@@ -37,6 +37,7 @@ OF_USER = {
     "tokenLifetime": 28800,
     "requirePkce": False,
     "refreshTokens": False,
+    "groupsClaim": False,
     "redirectMatch": "exact",
     "organization": None,
     "createdAt": "2026-09-21T14:13:20.000Z",
@@ -92,6 +93,7 @@ def test_app_is_created_read_changed_and_deleted(hub: RunningHub, path: str) -> 
             "tokenLifetime": 2592000,
             "requirePkce": True,
             "refreshTokens": True,
+            "groupsClaim": True,
             "redirectMatch": "origin",
         }
         changed = client.patch(one, json=changes)
@@ -450,6 +452,7 @@ def test_concurrent_changes_are_all_applied(hub: RunningHub) -> None:
         {"tokenLifetime": 60},
         {"requirePkce": True},
         {"refreshTokens": True},
+        {"groupsClaim": True},
         {"redirectMatch": "origin"},
     ]
     with api(hub, token) as client:

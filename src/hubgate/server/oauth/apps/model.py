@@ -50,6 +50,8 @@ class App(Struct, frozen=True):
     token_lifetime: int = DEFAULT_LIFETIME
     require_pkce: bool = False
     refresh_tokens: bool = False
+    # Whether ID tokens and userinfo have the claim `groups`.
+    groups_claim: bool = False
     redirect_match: str = EXACT
     owner_id: str | None = None
     org_id: str | None = None

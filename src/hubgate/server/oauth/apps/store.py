@@ -12,7 +12,7 @@ from hubgate.server.storage.sqltext import Params, insert_row
 _COLUMNS = """client_id, name, owner_id, org_id, homepage, redirect_uris, scopes, required_scopes, extra_scopes,
     confidential, token_lifetime, require_pkce, refresh_tokens, redirect_match, created_at, token_exchange,
     token_duration, allowed_scopes, allowed_roles, allowed_networks, daily_quota, paused,
-    exchange_since"""
+    exchange_since, groups_claim"""
 # For statements elsewhere that join apps as `a`; `app_of` reads columns by name.
 APP_COLUMNS = ", ".join(f"a.{column.strip()}" for column in _COLUMNS.split(","))
 
@@ -163,6 +163,7 @@ def app_of(row: Row) -> App:
         token_lifetime=row["token_lifetime"],
         require_pkce=bool(row["require_pkce"]),
         refresh_tokens=bool(row["refresh_tokens"]),
+        groups_claim=bool(row["groups_claim"]),
         redirect_match=row["redirect_match"],
         owner_id=row["owner_id"],
         org_id=row["org_id"],
@@ -196,6 +197,7 @@ def _row(app: App) -> dict[str, Any]:
         "token_lifetime": app.token_lifetime,
         "require_pkce": int(app.require_pkce),
         "refresh_tokens": int(app.refresh_tokens),
+        "groups_claim": int(app.groups_claim),
         "redirect_match": app.redirect_match,
         "created_at": app.created_at,
         "token_exchange": int(limits.privileged),

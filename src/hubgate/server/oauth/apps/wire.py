@@ -15,6 +15,7 @@ OWNER_FIELDS = (
     "token_lifetime",
     "require_pkce",
     "refresh_tokens",
+    "groups_claim",
     "redirect_match",
 )
 # Fields set by admins of the organization, with their attribute names in `ExchangeSettings`.

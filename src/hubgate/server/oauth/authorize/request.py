@@ -66,7 +66,9 @@ class AuthorizationRequest(Struct, frozen=True):
     prompt: frozenset[str]
     max_age: int | None
     login_hint: str
-    # The user named by id_token_hint, if sent.
+    # The claims to store with the code (oauth/claims.py).
+    claims: str
+    # The user named by id_token_hint or in claims, if sent.
     expected_user: str | None
 
     @property

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from hubgate.server.accounts.model import User, Visitor
 from hubgate.server.accounts.tokens.text import TokenKind, read_token
 from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.claims import places_for
 from hubgate.server.oauth.client_auth import ClientCredentials
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.context import OAuth
@@ -24,6 +25,7 @@ from hubgate.server.oauth.parameters import Parameters
 from hubgate.server.oauth.resource_indicators import NOT_AUTHORIZED, narrowed, requested_resources
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.tokens import issuance
+from hubgate.server.oauth.tokens.groups import groups_for_id_token
 from hubgate.server.oauth.tokens.issuance import SignInDetails, TokenDetails, scopes_left
 from hubgate.server.storage.database import Tx
 
@@ -78,6 +80,8 @@ class Authorization(Struct, frozen=True):
     auth_time: int
     family: str
     nonce: str | None = None
+    # The requested claims (oauth/claims.py).
+    claims: str = ""
     # The refresh token whose grace period starts when the new access token is first used.
     supersedes: bytes | None = None
 
@@ -110,7 +114,7 @@ class UserGrant(ABC):
             return None
         ids = self.app.client_id, found.user.id, found.consent_id
         return await issuance.add_first_refresh_token(
-            tx, *ids, scopes, found.resources, found.auth_time, found.family, now
+            tx, *ids, scopes, found.resources, found.claims, found.auth_time, found.family, now
         )
 
 
@@ -156,6 +160,7 @@ async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
             supersedes=found.supersedes,
             lifetime=app.token_lifetime,
             resources=resources,
+            claims=places_for(app, found.claims),
         )
         access_token = await issuance.add_access_token(tx, details, now)
         return _Issued(replace(found, scopes=scopes), access_token, refresh_token)
@@ -164,6 +169,7 @@ async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
     if isinstance(outcome, OAuthError):
         raise outcome
     found = outcome.authorization
+    groups = await groups_for_id_token(oauth, outcome.access_token, places_for(app, found.claims))
     return await issuance.token_response(
         oauth,
         found.user,
@@ -173,4 +179,5 @@ async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
         app.token_lifetime,
         refresh_token=outcome.refresh_token,
         signed_in=SignInDetails(found.auth_time, found.nonce),
+        groups=groups,
     )

@@ -36,6 +36,8 @@ apps = Table(
     Column("paused", BigInteger, nullable=False),
     # Tokens that were exchanged before this time are invalid.
     Column("exchange_since", BigInteger, nullable=False, server_default="0"),
+    # Whether ID tokens and userinfo have `groups`.
+    Column("groups_claim", BigInteger, nullable=False, server_default="0"),
     Index(None, "owner_id"),
     Index(None, "org_id"),
 )
@@ -160,6 +162,8 @@ codes = Table(
     Column("family", Text, nullable=False),
     # The target servers (RFC 8707), separated by spaces; empty for this hub.
     Column("resources", Text, nullable=False, server_default=text("''")),
+    # Requested claims (oauth/claims.py), separated by spaces.
+    Column("claims", Text, nullable=False, server_default=text("''")),
     Index(None, "expires_at"),
     sqlite_with_rowid=False,
 )
@@ -182,6 +186,8 @@ app_tokens = Table(
     Column("expires_at", BigInteger, nullable=False),
     # The target servers (RFC 8707), separated by spaces; empty for this hub.
     Column("resources", Text, nullable=False, server_default=text("''")),
+    # Requested claims (oauth/claims.py), separated by spaces.
+    Column("claims", Text, nullable=False, server_default=text("''")),
     Index(None, "consent_id"),
     Index(None, "user_id"),
     Index(None, "org_id", "client_id", "created_at"),
@@ -238,6 +244,8 @@ refresh_tokens = Table(
     Column("expires_at", BigInteger, nullable=False),
     # The target servers (RFC 8707), separated by spaces; empty for this hub.
     Column("resources", Text, nullable=False, server_default=text("''")),
+    # Requested claims (oauth/claims.py), separated by spaces.
+    Column("claims", Text, nullable=False, server_default=text("''")),
     Index(None, "consent_id"),
     Index(None, "user_id"),
     Index(None, "family"),

@@ -52,6 +52,7 @@ class RegisteredApp(msgspec.Struct, rename="camel"):
     token_lifetime: int
     require_pkce: bool
     refresh_tokens: bool
+    groups_claim: bool
     redirect_match: Match
     # The organization's name.
     organization: str | None
@@ -82,6 +83,7 @@ class NewApp(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only
     token_lifetime: Seconds = DEFAULT_LIFETIME
     require_pkce: bool = False
     refresh_tokens: bool = False
+    groups_claim: bool = False
     redirect_match: Match = "exact"
 
 
@@ -105,6 +107,7 @@ class AppChanges(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_
     token_lifetime: Seconds | UnsetType = UNSET
     require_pkce: bool | UnsetType = UNSET
     refresh_tokens: bool | UnsetType = UNSET
+    groups_claim: bool | UnsetType = UNSET
     redirect_match: Match | UnsetType = UNSET
     # Read-only: accepted only with their current value.
     client_id: str | UnsetType = UNSET

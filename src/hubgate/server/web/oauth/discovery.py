@@ -7,6 +7,7 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.authorize.request import RESPONSE_MODES
+from hubgate.server.oauth.claims import GROUPS
 from hubgate.server.oauth.grants.registry import GRANTS
 from hubgate.server.oauth.keys.model import ALGORITHM
 from hubgate.server.oauth.pkce import METHOD
@@ -18,6 +19,7 @@ _CLAIMS = (
     *idtoken.BASE_CLAIMS,
     *userinfo.ALWAYS,
     *(claim for claims in userinfo.OF_SCOPE.values() for claim in claims),
+    GROUPS,
 )
 _HEADERS = {"cache-control": "public, max-age=300"}
 
@@ -56,7 +58,7 @@ def routes(base_url: str) -> list[Route]:
         "client_id_metadata_document_supported": True,
         "request_parameter_supported": False,
         "request_uri_parameter_supported": False,
-        "claims_parameter_supported": False,
+        "claims_parameter_supported": True,
         # The `resource` (RFC 8707) that this hub serves itself (RFC 9728, section 4).
         "protected_resources": [base_url],
     }

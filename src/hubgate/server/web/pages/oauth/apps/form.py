@@ -90,6 +90,7 @@ def apply_form(app: App, form: Fields) -> App:
         token_lifetime=_number(form, "tokenLifetime"),
         require_pkce=form.get("requirePkce") == "on",
         refresh_tokens=form.get("refreshTokens") == "on",
+        groups_claim=form.get("groupsClaim") == "on",
         redirect_match=form.get("redirectMatch"),
     )
 
