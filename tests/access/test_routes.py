@@ -308,6 +308,8 @@ GUARDED_BY = {
     "POST /new-dataset": "repo.create",
     "POST /new-space": "repo.create",
     "POST /oauth/authorize": "hub.public",
+    "GET /oauth/logout": "hub.public",
+    "POST /oauth/logout": "hub.public",
     "POST /oauth/device": "hub.public",
     "POST /oauth/device/verify": "hub.public",
     "POST /oauth/introspect": "hub.public",

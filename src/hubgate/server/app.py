@@ -70,7 +70,7 @@ from hubgate.server.web.pages import operator as operator_pages
 from hubgate.server.web.pages import redirects as redirect_pages
 from hubgate.server.web.pages.collections import routes as collection_pages
 from hubgate.server.web.pages.entry import routes as entry_pages
-from hubgate.server.web.pages.oauth import authorize, developers, device, explain
+from hubgate.server.web.pages.oauth import authorize, developers, device, explain, logout
 from hubgate.server.web.pages.oauth import connected_apps as connected_app_pages
 from hubgate.server.web.pages.oauth.apps import routes as app_pages
 from hubgate.server.web.pages.organizations import routes as organization_pages
@@ -104,6 +104,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *userinfo.routes(settings.base_url),
         *revocation.routes(hub.oauth),
         *authorize.routes(pages, hub.oauth, csrf),
+        *logout.routes(pages, hub.accounts, hub.oauth, csrf),
         *connected_app_pages.routes(pages, hub.oauth, hub.webhooks),
         *connected_apps.routes(hub.oauth, hub.webhooks),
         *compatibility.routes(),

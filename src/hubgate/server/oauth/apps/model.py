@@ -41,6 +41,8 @@ class App(Struct, frozen=True):
     name: str
     homepage: str = ""
     redirect_uris: tuple[str, ...] = ()
+    # Where the app may send users after it signed them out of the hub.
+    post_logout_redirect_uris: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
     required_scopes: tuple[str, ...] = ()
     # The scopes of a request without `scope`; None for all.

@@ -12,7 +12,7 @@ from hubgate.server.storage.sqltext import Params, insert_row
 _COLUMNS = """client_id, name, owner_id, org_id, homepage, redirect_uris, scopes, required_scopes, extra_scopes,
     confidential, token_lifetime, require_pkce, refresh_tokens, redirect_match, created_at, token_exchange,
     token_duration, allowed_scopes, allowed_roles, allowed_networks, daily_quota, paused,
-    exchange_since, groups_claim"""
+    exchange_since, groups_claim, post_logout_redirect_uris"""
 # For statements elsewhere that join apps as `a`; `app_of` reads columns by name.
 APP_COLUMNS = ", ".join(f"a.{column.strip()}" for column in _COLUMNS.split(","))
 
@@ -156,6 +156,7 @@ def app_of(row: Row) -> App:
         name=row["name"],
         homepage=row["homepage"],
         redirect_uris=tuple(json.loads(row["redirect_uris"])),
+        post_logout_redirect_uris=tuple(json.loads(row["post_logout_redirect_uris"])),
         scopes=parse_scopes(row["scopes"]),
         required_scopes=parse_scopes(row["required_scopes"]),
         extra_scopes=parse_scopes(row["extra_scopes"]),
@@ -190,6 +191,7 @@ def _row(app: App) -> dict[str, Any]:
         "org_id": app.org_id,
         "homepage": app.homepage,
         "redirect_uris": json.dumps(app.redirect_uris),
+        "post_logout_redirect_uris": json.dumps(app.post_logout_redirect_uris),
         "scopes": join_scopes(app.scopes),
         "required_scopes": join_scopes(app.required_scopes),
         "extra_scopes": join_scopes(app.extra_scopes),

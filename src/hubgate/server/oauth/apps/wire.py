@@ -10,6 +10,7 @@ OWNER_FIELDS = (
     "name",
     "homepage",
     "redirect_uris",
+    "post_logout_redirect_uris",
     "scopes",
     "required_scopes",
     "token_lifetime",

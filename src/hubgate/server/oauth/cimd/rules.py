@@ -196,6 +196,12 @@ def _redirect_uri_fix(uri: object) -> str:
     return ""
 
 
+def _post_logout_redirect_uris(given: object) -> tuple[str, ...]:
+    """The valid URIs; others are ignored, because sign-in works without them."""
+    listed = given if isinstance(given, list) else []
+    return tuple(uri for uri in listed[:MAX_REDIRECT_URIS] if not _redirect_uri_fix(uri))
+
+
 def _found(document: dict[str, Any], member: str) -> str:
     return _as_written(document[member]) if member in document else _MISSING
 
@@ -219,6 +225,7 @@ def _app(url: str, document: dict[str, Any]) -> App:
         name=document["client_name"].strip(),
         homepage=document.get("client_uri", ""),
         redirect_uris=tuple(document["redirect_uris"]),
+        post_logout_redirect_uris=_post_logout_redirect_uris(document.get("post_logout_redirect_uris")),
         # The app may request any scope; without a scope parameter it gets DEFAULT_SCOPES.
         scopes=tuple(scope.name for scope in BUILT_IN_SCOPES),
         default_scopes=DEFAULT_SCOPES,

@@ -95,7 +95,13 @@ class Signer(Struct, frozen=True):
         return f"{message}.{_base64url(signature)}"
 
     async def verified_subject(self, token: str, issuer: str) -> str | None:
-        """The user's id in an ID token of this hub, expired or not; None if no key of this hub signed it with RS256.
+        """The user's id in an ID token of this hub, expired or not; None if `verified_claims` is."""
+        claims = await self.verified_claims(token, issuer)
+        subject = claims.get("sub") if claims else None
+        return subject if isinstance(subject, str) else None
+
+    async def verified_claims(self, token: str, issuer: str) -> Mapping[str, Any] | None:
+        """The claims of an ID token of this hub, expired or not; None if no key of this hub signed it with RS256.
 
         The algorithm is fixed, so a header cannot choose a weaker one (attack O48: alg none, HS256). A retired key is
         accepted unless it was revoked: an app may store an ID token for years.
@@ -119,8 +125,7 @@ class Signer(Struct, frozen=True):
             public.verify(_decode(signature), f"{head}.{body}".encode(), padding.PKCS1v15(), SHA256())
         except (InvalidSignature, ValueError):
             return None
-        subject = claims.get("sub")
-        return subject if isinstance(subject, str) else None
+        return claims
 
 
 def _half_hash(token: str) -> str:

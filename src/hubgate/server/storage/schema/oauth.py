@@ -38,6 +38,8 @@ apps = Table(
     Column("exchange_since", BigInteger, nullable=False, server_default="0"),
     # Whether ID tokens and userinfo have `groups`.
     Column("groups_claim", BigInteger, nullable=False, server_default="0"),
+    # A JSON list.
+    Column("post_logout_redirect_uris", Text, nullable=False, server_default="[]"),
     Index(None, "owner_id"),
     Index(None, "org_id"),
 )

@@ -46,6 +46,7 @@ class RegisteredApp(msgspec.Struct, rename="camel"):
     name: str
     homepage: str
     redirect_uris: list[str]
+    post_logout_redirect_uris: list[str]
     scopes: list[str]
     required_scopes: list[str]
     confidential: bool
@@ -77,6 +78,7 @@ class NewApp(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only
     name: Name
     homepage: Homepage = ""
     redirect_uris: RedirectUris = []
+    post_logout_redirect_uris: RedirectUris = []
     scopes: list[str] = msgspec.field(default_factory=lambda: list(DEFAULT_SCOPES))
     required_scopes: list[str] = []
     confidential: bool = True
@@ -102,6 +104,7 @@ class AppChanges(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_
     name: Name | UnsetType = UNSET
     homepage: Homepage | UnsetType = UNSET
     redirect_uris: RedirectUris | UnsetType = UNSET
+    post_logout_redirect_uris: RedirectUris | UnsetType = UNSET
     scopes: list[str] | UnsetType = UNSET
     required_scopes: list[str] | UnsetType = UNSET
     token_lifetime: Seconds | UnsetType = UNSET

@@ -38,6 +38,7 @@ def routes(base_url: str) -> list[Route]:
         "revocation_endpoint": f"{base_url}/oauth/revoke",
         "introspection_endpoint": f"{base_url}/oauth/introspect",
         "device_authorization_endpoint": f"{base_url}/oauth/device",
+        "end_session_endpoint": f"{base_url}/oauth/logout",
         "jwks_uri": f"{base_url}/oauth/jwks",
         "service_documentation": f"{base_url}/docs/sign-in",
         "response_types_supported": ["code"],

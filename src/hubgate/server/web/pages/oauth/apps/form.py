@@ -85,6 +85,7 @@ def apply_form(app: App, form: Fields) -> App:
         name=form.get("name"),
         homepage=form.get("homepage"),
         redirect_uris=_lines(form.get("redirectUris")),
+        post_logout_redirect_uris=_lines(form.get("postLogoutRedirectUris")),
         scopes=tuple(dict.fromkeys([*form.all("scopes"), *required])),
         required_scopes=tuple(required),
         token_lifetime=_number(form, "tokenLifetime"),
