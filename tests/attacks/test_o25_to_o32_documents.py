@@ -264,7 +264,9 @@ def test_o30_invalid_document_is_rejected(lenient: RunningHub, far_end: ExitStac
     assert status_of(lenient, app.url) == 303, "not kept"
 
 
-def test_document_that_supports_none_is_public_whatever_it_prefers(lenient: RunningHub, far_end: ExitStack) -> None:
+def test_document_that_supports_none_is_public_although_it_prefers_a_key(
+    lenient: RunningHub, far_end: ExitStack
+) -> None:
     app = App(
         far_end,
         token_endpoint_auth_method="private_key_jwt",

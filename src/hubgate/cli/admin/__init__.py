@@ -2,9 +2,9 @@
 
 import argparse
 
-from hubgate.cli.admin import apps, maintenance, organizations, redirects, tokens, users
+from hubgate.cli.admin import apps, maintenance, organizations, redirects, registration_tokens, tokens, users
 
-SUBJECTS = (users, organizations, redirects, apps, tokens, maintenance)
+SUBJECTS = (users, organizations, redirects, apps, registration_tokens, tokens, maintenance)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

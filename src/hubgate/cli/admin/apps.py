@@ -119,7 +119,8 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _kind(row: dict[str, Any]) -> str:
-    words = ["metadata document" if row["document"] else "has a secret" if row["confidential"] else "public"]
+    words = ["has a secret" if row["confidential"] else "public"]
+    words += ["metadata document"] if row["document"] else ["self-registered"] if row["self_registered"] else []
     return ", ".join([*words, *(["token exchange"] if row["token_exchange"] else []), *row["extra_scopes"]])
 
 
@@ -192,6 +193,7 @@ async def _describe(hub: Hub, app: App) -> dict[str, Any]:
         "client_id": app.client_id,
         "name": app.name,
         "document": False,
+        "self_registered": app.self_registered,
         "owner": owner.removeprefix("@"),
         "organization": owner.removeprefix("@") if app.org_id is not None else None,
         "redirect_uris": list(app.redirect_uris),
@@ -210,6 +212,7 @@ def _document(granted: GrantedScopes) -> dict[str, Any]:
         "client_id": granted.client_id,
         "name": granted.client_id,
         "document": True,
+        "self_registered": False,
         "owner": "",
         "organization": None,
         "extra_scopes": list(granted.scopes),

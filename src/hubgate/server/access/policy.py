@@ -203,7 +203,7 @@ def _check_scopes(
     if not lacking:
         return ALLOWED
     helpful = _in_registry_order(chain.from_iterable(lacking))
-    # The registry lists the riskiest scopes first. A client requests all that it is told (RFC 6750, section 3).
+    # The registry lists the riskiest scopes first. A client requests every scope that a challenge names.
     weakest = tuple(group[-1] for group in lacking)
     needs = ", and ".join(" or ".join(group) for group in lacking)
     if all(not identity.scopes.isdisjoint(group) for group in lacking):

@@ -22,6 +22,7 @@ from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import OAuthError, invalid_grant, invalid_request, invalid_scope, invalid_target
 from hubgate.server.oauth.parameters import Parameters
+from hubgate.server.oauth.registration.use import record_use
 from hubgate.server.oauth.resource_indicators import NOT_AUTHORIZED, narrowed, requested_resources
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.tokens import issuance
@@ -114,7 +115,7 @@ class UserGrant(ABC):
             return None
         ids = self.app.client_id, found.user.id, found.consent_id
         return await issuance.add_first_refresh_token(
-            tx, *ids, scopes, found.resources, found.claims, found.auth_time, found.family, now
+            tx, *ids, scopes, found.resources, found.auth_time, found.family, now, found.claims
         )
 
 
@@ -168,6 +169,7 @@ async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
     outcome = await oauth.db.write(unit)
     if isinstance(outcome, OAuthError):
         raise outcome
+    await record_use(oauth, app)
     found = outcome.authorization
     groups = await groups_for_id_token(oauth, outcome.access_token, places_for(app, found.claims))
     return await issuance.token_response(

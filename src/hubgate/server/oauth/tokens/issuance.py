@@ -79,10 +79,10 @@ async def add_first_refresh_token(
     consent_id: str,
     scopes: str,
     resources: str,
-    claims: str,
     auth_time: int,
     family: str,
     now: int,
+    claims: str = "",
 ) -> str:
     text, key = new_token(TokenKind.REFRESH, now)
     token = RefreshToken(

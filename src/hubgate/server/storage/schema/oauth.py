@@ -10,7 +10,7 @@ apps = Table(
     metadata,
     Column("client_id", Text, primary_key=True),
     Column("name", Text, nullable=False),
-    # Exactly one of the two is the owner.
+    # At most one of the two is the owner.
     owner("users", "owner_id", nullable=True),
     owner("organizations", "org_id", nullable=True),
     Column("homepage", Text, nullable=False),
@@ -40,6 +40,8 @@ apps = Table(
     Column("groups_claim", BigInteger, nullable=False, server_default="0"),
     # A JSON list.
     Column("post_logout_redirect_uris", Text, nullable=False, server_default="[]"),
+    # Whether the app registered itself (oauth/registration/); then it has no owner.
+    Column("self_registered", BigInteger, nullable=False, server_default="0"),
     Index(None, "owner_id"),
     Index(None, "org_id"),
 )
@@ -62,6 +64,32 @@ app_secrets = Table(
     Index(None, "client_id"),
     Index(None, "expires_at"),
     sqlite_with_rowid=False,
+)
+
+# Apps that registered themselves.
+app_registrations = Table(
+    "app_registrations",
+    metadata,
+    Column("client_id", Text, ForeignKey("apps.client_id", ondelete="CASCADE"), primary_key=True),
+    # SHA-256 of the registration access token.
+    Column("key", LargeBinary, nullable=False),
+    # When a token was last issued, to the day; at first when the app was registered.
+    Column("used_at", BigInteger, nullable=False),
+    Index(None, "used_at"),
+    sqlite_with_rowid=False,
+)
+
+# The operator's tokens with which apps may register themselves.
+registration_tokens = Table(
+    "registration_tokens",
+    metadata,
+    Column("id", Text, primary_key=True),
+    # SHA-256 of the token.
+    Column("key", LargeBinary, nullable=False),
+    Column("last_four", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("last_used_at", BigInteger),
+    Column("registrations", BigInteger, nullable=False),
 )
 
 # Cached metadata documents of unregistered apps (oauth/cimd/).

@@ -24,13 +24,13 @@ _CLAIMS = (
 _HEADERS = {"cache-control": "public, max-age=300"}
 
 
-def routes(base_url: str) -> list[Route]:
-    """The routes of the metadata documents.
+def routes(base_url: str, *, registration: bool) -> list[Route]:
+    """The routes of the metadata documents. `registration` is whether apps may register themselves.
 
     One client library passes every field to its constructor as a keyword argument: no field may be called scope, state,
     token, nonce, prompt or redirect_uri.
     """
-    provider = {
+    provider: dict[str, Any] = {
         "issuer": base_url,
         "authorization_endpoint": f"{base_url}/oauth/authorize",
         "token_endpoint": f"{base_url}/oauth/token",
@@ -63,6 +63,8 @@ def routes(base_url: str) -> list[Route]:
         # The `resource` (RFC 8707) that this hub serves itself (RFC 9728, section 4).
         "protected_resources": [base_url],
     }
+    if registration:
+        provider["registration_endpoint"] = f"{base_url}/oauth/register"
     resource = {
         "resource": base_url,
         "authorization_servers": [base_url],
