@@ -37,7 +37,7 @@ def register(hub: RunningHub, token: str = "", **metadata: object) -> httpx.Resp
 
 
 def self_registered(hub: RunningHub, **metadata: object) -> Client:
-    answer = register(hub, **metadata)
+    answer = register(hub, "", **metadata)
     assert answer.status_code == 201, answer.text
     client_id = answer.json()["client_id"]
 

@@ -89,13 +89,11 @@ def test_app_is_created_read_changed_and_deleted(hub: RunningHub, path: str) -> 
             "name": "Atlas",
             "homepage": "https://app.example",
             "redirectUris": [REDIRECT, "http://localhost/cb", "com.example.app:/cb", REDIRECT],
-            "postLogoutRedirectUris": ["https://app.example/bye", "http://localhost/bye"],
             "scopes": ["openid", "read-repos", "openid"],
             "requiredScopes": ["read-repos"],
             "tokenLifetime": 2592000,
             "requirePkce": True,
             "refreshTokens": True,
-            "groupsClaim": True,
             "redirectMatch": "origin",
         }
         changed = client.patch(one, json=changes)
@@ -451,11 +449,9 @@ def test_concurrent_changes_are_all_applied(hub: RunningHub) -> None:
         {"name": "Atlas"},
         {"homepage": "https://app.example"},
         {"redirectUris": [REDIRECT]},
-        {"postLogoutRedirectUris": [REDIRECT]},
         {"tokenLifetime": 60},
         {"requirePkce": True},
         {"refreshTokens": True},
-        {"groupsClaim": True},
         {"redirectMatch": "origin"},
     ]
     with api(hub, token) as client:

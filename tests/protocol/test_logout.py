@@ -4,7 +4,7 @@ import httpx
 import pytest
 from tests.bed.apps import Client, create_app, redirect_parameters, tokens_for
 from tests.bed.cimd_documents import store_document
-from tests.bed.people import Page, api, browser_of, create_user
+from tests.bed.people import Page, api, browser_of, create_token, create_user, submit
 from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import User
@@ -74,6 +74,26 @@ def test_client_id_names_the_app_as_well(hub: RunningHub) -> None:
             if expected == "/":
                 assert "You are signed out." in browser.get("/").text
             assert not is_signed_in(browser)
+
+
+@pytest.mark.one_engine
+def test_owner_registers_where_users_return(hub: RunningHub) -> None:
+    owner = create_user(hub, "mia")
+    with api(hub, create_token(hub, owner)) as program:
+        path, uris = "/api/settings/applications", [AFTER, "http://localhost/bye", AFTER]
+        made = program.post(path, json={"name": "Notebook", "postLogoutRedirectUris": uris}).json()
+        assert made["postLogoutRedirectUris"] == uris[:2]
+        one = f"{path}/{made['clientId']}"
+        for wrong in (["http://app.example/"], ["javascript:x"], [f"{AFTER}#x"], [f"{AFTER}/{n}" for n in range(51)]):
+            assert program.patch(one, json={"postLogoutRedirectUris": wrong}).status_code == 422
+        assert program.patch(one, json={"postLogoutRedirectUris": []}).json()["postLogoutRedirectUris"] == []
+    with browser_of(hub, owner) as browser:
+        page = f"/settings/applications/{made['clientId']}"
+        form = {"name": "Notebook", "redirectMatch": "exact", "tokenLifetime": "3600", "scopes": "openid"}
+        submit(browser, page, page, **form, postLogoutRedirectUris=f"{AFTER}\n", groupsClaim="on")
+    with api(hub, create_token(hub, owner)) as program:
+        said = program.get(one).json()
+        assert (said["postLogoutRedirectUris"], said["groupsClaim"]) == ([AFTER], True)
 
 
 @pytest.mark.one_engine

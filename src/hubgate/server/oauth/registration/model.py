@@ -1,7 +1,5 @@
 """The metadata of a client, and the app it describes. Pure."""
 
-from urllib.parse import urlsplit
-
 import msgspec
 from msgspec import UNSET, UnsetType
 
@@ -14,8 +12,8 @@ from hubgate.server.oauth.grants import authorization_code, device_code, refresh
 from hubgate.server.oauth.grants.registry import grants_of
 from hubgate.server.scopes import BUILT_IN_SCOPES, SCOPE_NAMES, join_scopes, parse_scopes
 
-OFF, ON, TOKEN = "off", "on", "token"
-MODES = (OFF, ON, TOKEN)
+# Values of HUBGATE_DYNAMIC_REGISTRATION, besides "on".
+OFF, TOKEN = "off", "token"
 
 _METADATA = "invalid_client_metadata"
 _CODE, _REFRESH, _DEVICE = authorization_code.GRANT.type, refresh_token.GRANT.type, device_code.GRANT.type
@@ -69,7 +67,7 @@ def app_of(metadata: ClientMetadata, client_id: str, now: int) -> App:
         raise OAuthError("invalid_redirect_uri", "redirect_uris is missing.")
     draft = App(
         client_id=client_id,
-        name=metadata.client_name or _default_name(metadata),
+        name=metadata.client_name or "Unnamed app",
         homepage=metadata.client_uri or "",
         redirect_uris=tuple(metadata.redirect_uris or ()),
         post_logout_redirect_uris=tuple(metadata.post_logout_redirect_uris or ()),
@@ -87,11 +85,6 @@ def app_of(metadata: ClientMetadata, client_id: str, now: int) -> App:
 
 def _invalid(description: str) -> OAuthError:
     return OAuthError(_METADATA, description)
-
-
-def _default_name(metadata: ClientMetadata) -> str:
-    host = urlsplit(metadata.client_uri).hostname if metadata.client_uri else None
-    return host or "Unnamed app"
 
 
 def _scopes(given: str | None) -> tuple[str, ...]:
