@@ -122,5 +122,5 @@ def test_owner_sees_why_a_sign_out_was_stopped(hub: RunningHub) -> None:
         assert explained in page.text
         shown = its_owner.get(explained).text
         assert "<mark>" in shown
-        assert "Edit the redirect URIs after sign-out" in shown
+        assert "Edit the sign-out redirects" in shown
         assert client.id not in shown

@@ -99,7 +99,7 @@ def _post_logout_redirect_uri(refusal: Refusal, app: App) -> Line:
     given = refusal.sent.values.get(name)
     marked = given is not None and not matches(registered, given)
     sent = as_text(given or "not sent", marked=marked)
-    fix = f"Add {given} to the redirect URIs after sign-out." if marked else ""
+    fix = f"Add {given} to the sign-out redirects." if marked else ""
     return Line(name, [sent], [as_text(uri) for uri in registered], (name,), "postLogoutRedirectUris", fix)
 
 

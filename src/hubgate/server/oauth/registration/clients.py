@@ -53,9 +53,8 @@ async def get(oauth: OAuth, client_id: str, bearer: str) -> App:
     return app
 
 
-async def update(oauth: OAuth, client_id: str, metadata: ClientMetadata, bearer: str) -> App:
+async def update(oauth: OAuth, client_id: str, metadata: ClientMetadata) -> App:
     """Replace the metadata (RFC 7592, section 2.2). Users are asked again if name or redirect URIs have changed."""
-    await get(oauth, client_id, bearer)
     described = app_of(metadata, client_id, oauth.clock())
 
     async def unit(tx: Tx) -> App:
@@ -69,9 +68,8 @@ async def update(oauth: OAuth, client_id: str, metadata: ClientMetadata, bearer:
     return await oauth.db.write(unit)
 
 
-async def delete(oauth: OAuth, client_id: str, bearer: str) -> None:
+async def delete(oauth: OAuth, client_id: str) -> None:
     """Delete the app with its consents and tokens."""
-    await get(oauth, client_id, bearer)
     now = oauth.clock()
 
     async def unit(tx: Tx) -> None:

@@ -37,14 +37,16 @@ def routes(oauth: OAuth) -> list[Route]:
         return JsonResponse(describe(app, oauth.base_url), headers=NO_STORE)
 
     async def update(request: HubRequest) -> Response:
-        client_id, metadata = request.param("client_id"), await _metadata(request)
-        if metadata.client_id != client_id:
+        current = await clients.get(oauth, request.param("client_id"), _bearer(request))
+        metadata = await _metadata(request)
+        if metadata.client_id != current.client_id:
             raise OAuthError("invalid_client_metadata", "client_id must be that of the registration.")
-        app = await clients.update(oauth, client_id, metadata, _bearer(request))
+        app = await clients.update(oauth, current.client_id, metadata)
         return JsonResponse(describe(app, oauth.base_url), headers=NO_STORE)
 
     async def delete(request: HubRequest) -> Response:
-        await clients.delete(oauth, request.param("client_id"), _bearer(request))
+        app = await clients.get(oauth, request.param("client_id"), _bearer(request))
+        await clients.delete(oauth, app.client_id)
         return Response(status_code=204, headers=NO_STORE)
 
     created = {201: ("The app, with the token that manages its registration.", RegisteredClient), **_INVALID}
