@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.bed.apps import Client, approve, create_app, redirect_parameters, token_of, tokens_for
+from tests.bed.exchange import create_exchange_app, exchange_token
 from tests.bed.people import api, browser_of, create_organization, create_token, create_user
 from tests.bed.running_hub import RunningHub
 
@@ -67,6 +68,14 @@ def test_groups_can_be_an_apps_setting(hub: RunningHub) -> None:
     assert "groups" not in claims_of(foreign["id_token"]) | userinfo(hub, foreign["access_token"])
     granted = token_of(client, ada, "profile", acme)
     assert userinfo(hub, granted)["groups"] == ["acme", "acme:admin", "zoo"], "roles of granted organizations only"
+
+
+def test_exchanged_token_names_its_organization_only(hub: RunningHub) -> None:
+    ada, acme = people(hub)
+    client = create_exchange_app(hub, acme, groups_claim=True)
+    body = exchange_token(client, ada.email, scope="openid profile")
+    names = ["acme", "acme:admin"]
+    assert claims_of(body["id_token"])["groups"] == userinfo(hub, body["access_token"])["groups"] == names
 
 
 @pytest.mark.one_engine

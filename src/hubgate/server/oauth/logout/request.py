@@ -15,7 +15,7 @@ TARGET = "post_logout_redirect_uri"
 # All parameters that the checks read; any others are ignored.
 PARAMETERS = frozenset({"client_id", "id_token_hint", TARGET, "state"})
 LONGEST_STATE = 4096
-_STOPPED = "Sign-out stopped: {}. You are still signed in."
+_STOPPED = "Sign-out stopped: {}. Nobody was signed out."
 
 
 class LogoutError(BadRequest):
