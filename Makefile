@@ -78,6 +78,7 @@ lock: $(VENV)/dev.stamp
 	$(foreach client,$(CLIENTS),$(COMPILE) requirements/clients/$(client).in -o requirements/clients/$(client).txt &&) true
 	$(COMPILE) requirements/clients/git-lfs/go.in -o requirements/clients/git-lfs/go.txt
 	$(BIN)/python -m tests.bed.git_lfs lock
+	$(BIN)/python -m tests.bed.s3_server lock
 	$(BIN)/python -m tests.bed.node lock clients
 	$(COMPILE) requirements/bench/queues.in -o requirements/bench/queues.txt
 	$(BIN)/python -m tests.bed.node lock bench
@@ -105,7 +106,7 @@ $(VENV)/dev.stamp: $(VENV)/server.stamp requirements/dev.txt
 	@$(PIP) install --require-hashes -r requirements/dev.txt
 	@touch $@
 
-$(VENV)/clients.stamp: $(CLIENTS:%=$(VENV)/clients/%.stamp) $(VENV)/clients/js.stamp $(VENV)/clients/git-lfs.stamp
+$(VENV)/clients.stamp: $(CLIENTS:%=$(VENV)/clients/%.stamp) $(VENV)/clients/js.stamp $(VENV)/clients/git-lfs.stamp $(VENV)/clients/versitygw.stamp
 	@touch $@
 
 $(VENV)/clients/js.stamp: requirements/clients/js/package.json requirements/clients/js/package-lock.json | $(VENV)/dev.stamp
@@ -116,6 +117,12 @@ $(VENV)/clients/js.stamp: requirements/clients/js/package.json requirements/clie
 $(VENV)/clients/git-lfs.stamp: $(wildcard requirements/clients/git-lfs/*) | $(VENV)/dev.stamp
 	@echo "Building git-lfs (a minute or two)"
 	@$(BIN)/python -m tests.bed.git_lfs install
+	@touch $@
+
+# The S3-compatible server of the tests, with the toolchain of git-lfs.
+$(VENV)/clients/versitygw.stamp: $(wildcard requirements/clients/versitygw/*) requirements/clients/git-lfs/go.txt | $(VENV)/dev.stamp
+	@echo "Building versitygw (a minute or two)"
+	@$(BIN)/python -m tests.bed.s3_server install
 	@touch $@
 
 # Queues that the webhook benchmark compares against.

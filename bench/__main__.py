@@ -10,6 +10,7 @@ from bench import (
     exchange,
     fairness,
     http_requests,
+    large_files,
     oauth,
     postgres_batches,
     postgres_lookups,
@@ -38,6 +39,7 @@ SUBJECTS: dict[str, Callable[[Workspace], Iterable[Table]]] = {
     "oauth": oauth.measure,
     "exchange": exchange.measure,
     "repos": repos.measure,
+    "large-files": large_files.measure,
     "webhooks": webhooks.measure,
     "listeners": webhook_listeners.measure,
     "spaces": spaces.measure,
@@ -54,7 +56,7 @@ def main() -> None:
         facts = workspace.facts()
         if any(name.startswith(ON_POSTGRES) for name in options.subjects):
             facts |= workspace.postgres_facts()
-        if "repos" in options.subjects:
+        if {"repos", "large-files"} & set(options.subjects):
             facts |= repos.facts()
         if "webhooks" in options.subjects:
             facts |= webhook_peers.facts()
@@ -85,7 +87,8 @@ def _options() -> argparse.Namespace:
     if unknown:
         parser.error(f"unknown subject {unknown[0]}; choose from {', '.join(SUBJECTS)}")
     options.subjects = options.subjects or list(SUBJECTS)
-    for subject, missing in (("repos", repos.missing), ("webhooks", webhook_peers.missing)):
+    needed = {"repos": repos.missing, "large-files": repos.missing, "webhooks": webhook_peers.missing}
+    for subject, missing in needed.items():
         if subject in options.subjects and (line := missing()):
             parser.error(line)
     return options

@@ -31,7 +31,8 @@ http {{
     fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
-    server {{ listen 127.0.0.1:{port}; root {root}; }}
+    client_max_body_size 0;
+    server {{ listen 127.0.0.1:{port}; root {root}; dav_methods PUT; }}
 }}
 """
 

@@ -18,7 +18,7 @@ NEEDED = {"nginx": "nginx", "git": "git"}
 def missing() -> str | None:
     """An error message that names missing packages, or None."""
     absent = [package for program, package in NEEDED.items() if shutil.which(program) is None]
-    return f"repos needs {' and '.join(absent)}: apt-get install {' '.join(absent)}" if absent else None
+    return f"repos and large-files need {' and '.join(absent)}: apt-get install {' '.join(absent)}" if absent else None
 
 
 def facts() -> dict[str, str]:

@@ -32,6 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("server.events", "server.audit", "server.throttle", "server.mail"),
     ("server.http",),
     ("server.settings", "server.logs", "server.metrics"),
+    ("server.objects",),
     ("server.storage", "server.egress"),
     ("server.jobs",),
     ("server.scopes", "server.secret", "server.paging", "server.ids"),

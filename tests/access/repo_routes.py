@@ -17,7 +17,8 @@ API_ROUTES = {
     ("GET", "/revision/{rev:path}"): "repo.see",
     ("GET", "/tree/{rest:path}"): "repo.see",
     ("GET", "/user-access-request/{status}"): "repo.read_requests",
-    ("GET", "/xet-write-token/{rev:path}"): "repo.see",
+    ("GET", "/xet-read-token/{rev:path}"): "repo.read_content",
+    ("GET", "/xet-write-token/{rev:path}"): "repo.see repo.write discussion.open discussion.push",
     ("POST", "/ask-access"): "repo.ask_access",
     ("POST", "/branch/{branch:path}"): "repo.write",
     ("POST", "/commit/{rev:path}"): "repo.see repo.write discussion.open discussion.push",
@@ -45,7 +46,8 @@ API_ROUTES = {
 
 # Under /api/{models,datasets,spaces}/{repo}: answered as not found.
 WITHOUT_NAMESPACE = (
-    *("DELETE branch", "DELETE tag", "GET commits", "GET revision", "GET tree", "GET xet-write-token", "POST branch"),
+    *("DELETE branch", "DELETE tag", "GET commits", "GET revision", "GET tree", "GET xet-read-token"),
+    *("GET xet-write-token", "POST branch"),
     *("POST commit", "POST paths-info", "POST preupload", "POST super-squash", "POST tag"),
 )
 

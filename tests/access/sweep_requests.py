@@ -112,6 +112,7 @@ _WRITE, _CONTENT = (Action.REPO_WRITE,), (Action.REPO_READ_CONTENT,)
 _FURTHER: tuple[tuple[str, str, tuple[Action, ...]], ...] = (
     ("POST", "/commit/{rev:path}", _WRITE),
     ("POST", "/preupload/{rev:path}", _WRITE),
+    ("GET", "/xet-write-token/{rev:path}", _WRITE),
     ("GET", "/resolve/{rest:path}", _CONTENT),
     ("GET", "/info/refs", _WRITE),
     ("POST", "/git-receive-pack", _WRITE),

@@ -20,6 +20,7 @@
                    receiver_library.py, the receiver library on a real socket; replays.py, replays on demand
     upstream.py    a service behind the gateway, with scripted answers
     mailserver.py  a real SMTP server
+    s3_server.py   a real S3-compatible server; go_programs.py builds it, and git-lfs
     clients.py     public clients, each in a virtual environment; node.py, JavaScript clients; sites.py, web apps
     browser.py     a real Chromium
     plugin.py      the fixtures; groups.py, the suite as `make test` runs it; times.py, where a run spends its time

@@ -18,6 +18,7 @@ from tests.bed.clock import FrozenClock
 from tests.bed.http_receiver import Receiver, run_http_receiver
 from tests.bed.postgres import Cluster, fastest_folder
 from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.s3_server import S3Server, run_s3_server
 from tests.bed.times import Recorder
 
 from hubgate.server.hub.context import Limits
@@ -211,6 +212,13 @@ def clock() -> FrozenClock:
 def receiver() -> Iterator[Receiver]:
     with run_http_receiver() as receiver:
         yield receiver
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """A real S3-compatible server for all tests of a worker."""
+    with run_s3_server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -169,17 +169,18 @@ def test_older_command_for_tags_and_files_works(shared: Shared, folder: Path, tm
     assert "v1" in said[3]
 
 
-def test_file_too_large_for_a_commit_is_explained(sqlite_template: Path, tmp_path: Path) -> None:
-    """The newest clients upload them only by Xet: the error says what to do."""
+@pytest.mark.parametrize("xet", ["as installed", "disabled"])
+@pytest.mark.parametrize("version", ["1.28", "2.4"])
+def test_file_too_large_for_a_commit_is_uploaded(sqlite_template: Path, tmp_path: Path, version: str, xet: str) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "weights.safetensors").write_bytes(os.urandom(MIB) * 2)
+    variables = NO_XET if xet == "disabled" else {}
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     with run_hub(settings_for(url, tmp_path, regular_upload_max=str(MIB))) as hub:
         token = create_token(hub, create_user(hub, "ada"))
-        command = Command(Client("huggingface_hub-2.4", tmp_path / "home", hub.url), token)
-        upload = ("upload", "ada/big", str(tmp_path / "weights.safetensors"))
-        assert "set HF_HUB_DISABLE_XET=1 and try again" in command.fails(*upload)
-        command.hf(*upload, **NO_XET)
-        command.hf("download", "ada/big", "--local-dir", "down")
+        command = Command(Client(f"huggingface_hub-{version}", tmp_path / "home", hub.url), token)
+        command.hf("upload", "ada/big", str(tmp_path / "weights.safetensors"), **variables)
+        command.hf("download", "ada/big", "--local-dir", "down", **variables)
         found = tmp_path / "home/down/weights.safetensors"
         assert found.read_bytes() == (tmp_path / "weights.safetensors").read_bytes()
+        assert (tmp_path / "xorbs").exists() == (xet != "disabled")

@@ -1,7 +1,9 @@
 """A load of pushes and commits that records acknowledged changes, and a check that git, database and events agree."""
 
+import hashlib
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from tests.bed.blocking import run_blocking
 from tests.bed.engines import opened_database, settings_for
 from tests.bed.git import WorkingCopy, repo_url, run_git
 from tests.bed.people import PASSWORD
+from tests.bed.processes import HubProcess
 from tests.bed.repos import send_commit
 from tests.faults.conftest import Store
 
@@ -55,6 +58,19 @@ def create_repo(store: Store) -> Repo:
             await hub.close()
 
     return run_blocking(work())
+
+
+def uploads_until_deaths(hub: HubProcess, contents: Iterator[bytes], deaths: int) -> Iterator[tuple[str, bytes]]:
+    """Names and contents of new files, until so many web processes of the hub have died."""
+
+    def died() -> int:
+        return hub.errors.count("ended with status -9")
+
+    before, started = died(), time.monotonic()
+    while died() < before + deaths:
+        assert time.monotonic() < started + 120, hub.errors[-2000:]
+        content = next(contents)
+        yield f"{hashlib.sha256(content).hexdigest()[:16]}.bin", content
 
 
 @dataclass

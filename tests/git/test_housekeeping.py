@@ -118,27 +118,44 @@ def test_clones_work_during_housekeeping(scene: Scene) -> None:
     assert WorkingCopy(copy).head("main") == work.head()
 
 
-def test_large_file_is_deleted_with_the_last_repo_that_has_it(scene: Scene) -> None:
-    shared, own, young = (b"large %d" % number for number in range(3))
+def test_large_file_is_deleted_a_day_after_the_last_repo_that_has_it(scene: Scene) -> None:
+    shared, own, uploaded_again = (b"large %d" % number for number in range(3))
     for name in ("one", "two"):
         create_repo(scene.client, name)
         send_large(scene.client, f"ada/{name}", shared)
     files = scene.hub.settings.data_dir / "lfs"
-    oids = [send_large(scene.client, "ada/one", content) for content in (shared, own, young)]
+    oids = [send_large(scene.client, "ada/one", content) for content in (shared, own, uploaded_again)]
     at = [files / oid[:2] / oid[2:4] / oid for oid in oids]
-    for place in at[:2]:
-        aged(scene, place, DAY)
-    aged(scene, at[2], DAY - HOUR)
-    # A file that was set aside when its process died, and that a repo uses.
-    kept = send_large(scene.client, "ada/two", b"set aside")
-    place, aside = files / kept[:2] / kept[2:4] / kept, files / "going" / kept
-    aside.parent.mkdir()
-    aged(scene, place, DAY).rename(aside)
     tidy(scene)
-    assert [path.exists() for path in (*at, place, aside)] == [True, True, True, True, False]
     assert scene.client.request("DELETE", "/api/repos/delete", json={"name": "one"}).status_code == 200
     tidy(scene)
-    assert [path.exists() for path in at] == [True, False, True], "what is young may be on its way to a repo"
+    scene.hub.clock.advance(23 * 3600)
+    send_large(scene.client, "ada/two", uploaded_again)
+    tidy(scene)
+    assert [path.exists() for path in at] == [True, True, True], "a file may be on its way to a repo"
+    scene.hub.clock.advance(3600)
+    tidy(scene)
+    assert [path.exists() for path in at] == [True, False, True]
     # It can be uploaded again.
     send_large(scene.client, "ada/two", own)
     assert at[1].exists()
+
+
+def test_files_that_an_earlier_version_moved_are_moved_back(scene: Scene) -> None:
+    oid = send_large(scene.client, "ada/tiny", b"moved")
+    files = scene.hub.settings.data_dir / "lfs"
+    place, moved = files / oid[:2] / oid[2:4] / oid, files / "going" / oid
+    moved.parent.mkdir()
+    place.rename(moved)
+    tidy(scene)
+    assert (place.exists(), moved.exists()) == (True, False)
+
+
+def test_files_that_are_not_of_the_hub_are_not_deleted(scene: Scene) -> None:
+    foreign = scene.hub.settings.data_dir / "lfs/ab/notes.txt"
+    foreign.parent.mkdir(parents=True)
+    foreign.write_text("of the operator")
+    tidy(scene)
+    scene.hub.clock.advance(25 * 3600)
+    tidy(scene)
+    assert foreign.exists()

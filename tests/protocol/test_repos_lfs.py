@@ -19,7 +19,7 @@ def batch(client: httpx.Client, operation: str, *objects: tuple[str, int], repo:
     answer = client.post(f"/{repo}.git/info/lfs/objects/batch", json=asked)
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == "application/vnd.git-lfs+json"
-    assert answer.json()["transfer"] == "basic"
+    assert answer.json()["transfer"] == ("xet" if "xet" in more.get("transfers", ()) else "basic")
     return answer.json()["objects"]
 
 
@@ -37,7 +37,7 @@ def changed(href: str, **query: str) -> str:
 def test_file_is_uploaded_and_downloaded(hub: RunningHub) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada, api(hub) as anyone:
         create_repo(ada, "tiny")
-        more = {"hash_algo": "sha_256", "transfers": ["basic", "multipart", "xet"], "ref": {"name": "refs/heads/main"}}
+        more = {"hash_algo": "sha_256", "transfers": ["basic", "multipart"], "ref": {"name": "refs/heads/main"}}
         (one,) = batch(ada, "upload", (OID, 100), **more)
         assert (one["oid"], one["size"], one["authenticated"]) == (OID, 100, True)
         href = one["actions"]["upload"]["href"]

@@ -1,5 +1,6 @@
 """`/preupload`: how each file should be sent, and which need not be."""
 
+import base64
 import hashlib
 from typing import Any
 
@@ -12,16 +13,15 @@ from tests.bed.running_hub import RunningHub
 pytestmark = pytest.mark.one_engine
 
 MIB = 1024 * 1024
-NEW, OLD = "unknown/None; hf_hub/2.4.0; python/3.12", "unknown/None; hf_hub/0.36.2; python/3.12"
+# "text" and three NUL bytes, in base64.
+TEXT, BINARY = "dGV4dA==", "AAAA"
 
 
 def preupload(
-    client: httpx.Client, files: dict[str, int], agent: str = OLD, rev: str = "main", **more: Any
+    client: httpx.Client, files: dict[str, int], sample: str = TEXT, rev: str = "main", **more: Any
 ) -> dict[str, dict[str, Any]]:
-    given = [{"path": path, "size": size, "sample": "AAAA"} for path, size in files.items()]
-    answer = client.post(
-        f"/api/models/ada/tiny/preupload/{rev}", json={"files": given, **more}, headers={"user-agent": agent}
-    )
+    given = [{"path": path, "size": size, "sample": sample} for path, size in files.items()]
+    answer = client.post(f"/api/models/ada/tiny/preupload/{rev}", json={"files": given, **more})
     assert answer.status_code == 200, answer.text
     said = answer.json()["files"]
     assert [file["path"] for file in said] == list(files), "every path is answered, in order"
@@ -33,18 +33,14 @@ def modes(said: dict[str, dict[str, Any]]) -> dict[str, str]:
     return {path: file["uploadMode"] for path, file in said.items()}
 
 
-def test_mode_depends_on_name_size_and_client(hub: RunningHub) -> None:
+def test_mode_depends_on_name_size_and_content(hub: RunningHub) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         create_repo(ada, "tiny")
         files = {"a.txt": 10, "w.bin": 10, "d/w.safetensors": 10, "big.txt": 10 * MIB + 1, "w.h5": 0}
         large = dict.fromkeys(("w.bin", "d/w.safetensors", "big.txt"), "lfs")
         assert modes(preupload(ada, files)) == {**dict.fromkeys(files, "regular"), **large}
-        # Clients that send large files only to Xet include them in the commit while they fit.
-        assert modes(preupload(ada, {**files, "huge": 100 * MIB + 1}, NEW)) == {
-            **dict.fromkeys(files, "regular"),
-            "huge": "lfs",
-        }
-        assert modes(preupload(ada, {"w.bin": 10}, f"{NEW}; origin/mine")) == {"w.bin": "lfs"}
+        # An empty file has no content to store elsewhere.
+        assert modes(preupload(ada, files, BINARY)) == {**dict.fromkeys(files, "lfs"), "w.h5": "regular"}
         # The rules of the request, of a folder, and revoked ones.
         given = "*.txt filter=lfs\nplain.txt -filter\n"
         said = preupload(ada, {"a.txt": 1, "plain.txt": 1, "w.bin": 1}, gitAttributes=given)
@@ -57,33 +53,24 @@ def test_mode_depends_on_name_size_and_client(hub: RunningHub) -> None:
         assert list(modes(said).values()) == ["regular", "lfs", "lfs", "regular", "regular"]
 
 
-def test_shard_of_a_library_without_a_user_agent_gets_a_warning(hub: RunningHub) -> None:
-    """datasets 4 sends no user agent of its own, and has deleted the shard when it commits.
-
-    The warning names the remedy; uploaded files with such a name are still included in the commit.
-    """
-
-    def warned(client: httpx.Client, kind: str, agent: str, *paths: str) -> str:
-        files = [{"path": path, "size": 10, "sample": "AAAA"} for path in paths]
-        where = f"/api/{kind}s/ada/rows/preupload/main"
-        answer = client.post(where, json={"files": files}, headers={"user-agent": agent})
-        assert answer.status_code == 200, answer.text
-        inside = {file["uploadMode"] for file in answer.json()["files"]} == {"regular"}
-        assert inside == ("hf_hub/2" in agent and "origin/" not in agent)
-        return answer.headers.get("x-hf-warning", "")
-
-    shard = "data/train-00000-of-00001.parquet"
+@pytest.mark.parametrize(
+    ("start", "mode"),
+    [
+        (b"plain text\n", "regular"),
+        ("Zażółć".encode() * 80, "regular"),
+        # The sample ends within a character.
+        ("é".encode()[:1], "regular"),
+        (b"a\0b", "lfs"),
+        (b"\x89PNG\r\n", "lfs"),
+        (b"caf\xe9 au lait", "lfs"),
+    ],
+)
+def test_mode_depends_on_the_first_bytes(hub: RunningHub, start: bytes, mode: str) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
-        create_repo(ada, "rows")
-        create_repo(ada, "rows", "dataset")
-        said = warned(ada, "dataset", NEW, shard)
-        assert "set HF_HUB_DISABLE_XET=1 and HF_HUB_USER_AGENT_ORIGIN=lfs and try again" in said
-        assert not warned(ada, "dataset", f"{NEW}; origin/lfs", shard)
-        assert not warned(ada, "dataset", OLD, shard)
-        assert not warned(ada, "dataset", "hf/2.4.0; hf_hub/2.4.0; python/3.12", shard)
-        assert not warned(ada, "dataset", NEW, "data/train.parquet")
-        assert not warned(ada, "dataset", NEW, shard, "data/train-00001-of-00002.parquet")
-        assert not warned(ada, "model", NEW, shard)
+        create_repo(ada, "tiny")
+        sample = base64.b64encode(start[:512]).decode()
+        assert modes(preupload(ada, {"notes": 1000}, sample)) == {"notes": mode}
+        assert modes(preupload(ada, {"notes": 1000}, "not base64!")) == {"notes": "regular"}
 
 
 def test_existing_files_are_reported(hub: RunningHub) -> None:
@@ -98,13 +85,14 @@ def test_existing_files_are_reported(hub: RunningHub) -> None:
             content: hashlib.sha1(b"blob %d\0%b" % (len(content), content)).hexdigest()
             for content in (b"text", b"\0one")
         }
-        old, new = preupload(ada, files), preupload(ada, files, NEW)
-        assert old["a.txt"]["oid"] == new["a.txt"]["oid"] == blob[b"text"]
-        assert old["in-commit.bin"]["oid"] == hashlib.sha256(b"\0one").hexdigest()
-        assert new["in-commit.bin"]["oid"] == blob[b"\0one"], "the id of the mode that is answered"
-        assert old["sent.bin"]["oid"] == oid
-        assert "oid" not in new["sent.bin"], "its id in git is not known"
-        assert "oid" not in old["new.txt"]
+        found = preupload(ada, files)
+        assert found["a.txt"]["oid"] == blob[b"text"]
+        assert found["in-commit.bin"]["oid"] == hashlib.sha256(b"\0one").hexdigest()
+        assert found["sent.bin"]["oid"] == oid
+        assert "oid" not in found["new.txt"]
+        by_rules = preupload(ada, files, gitAttributes="")
+        assert by_rules["in-commit.bin"]["oid"] == blob[b"\0one"], "the id of the mode that is answered"
+        assert "oid" not in by_rules["sent.bin"], "its id in git is not known"
 
 
 def test_ignored_files_are_reported(hub: RunningHub) -> None:

@@ -21,6 +21,9 @@ from hubgate.server.spaces.runner import MIB, App, Environment, Exit, Limits, Li
 # Small, so that tests reach them quickly.
 LIMITS = Limits(cpu=2.0, memory=192 * MIB, processes=32, disk=32 * MIB, build_seconds=120)
 
+# Within this time every app listens, also on a machine that is busy with other tests.
+START_SECONDS = 300.0
+
 # Answers every GET with a text, and lists the environment under /environment.
 SERVER = """
     import http.server, json, os
@@ -60,7 +63,7 @@ class Bed:
 
     async def serving(self, code: str = SERVER, **changes: Any) -> Running:
         running = await self.start(self.with_code(code, **changes))
-        await running.until_listening(30)
+        await running.until_listening(START_SECONDS)
         return running
 
     async def ended(self, code: str, seconds: float = 60, **changes: Any) -> Exit:

@@ -9,7 +9,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from tests.spaces.bed import LIMITS, SERVER, archive, get, spaces_bed
+from tests.spaces.bed import LIMITS, SERVER, START_SECONDS, archive, get, spaces_bed
 
 from hubgate.server.egress.resolve import Unreachable
 from hubgate.server.spaces.runner import MIB, LimitsTogether, NotListening
@@ -24,7 +24,7 @@ async def test_app_serves_and_ends_when_asked(tmp_path: Path) -> None:
     async with spaces_bed(tmp_path) as bed:
         app = bed.with_code(SERVER, environment={"SECRET": "s3", "PORT": "1", "PYTHONPATH": "/nowhere"})
         running = await bed.start(app)
-        await running.until_listening(30)
+        await running.until_listening(START_SECONDS)
         assert await asyncio.gather(*(get(running) for _ in range(8))) == [b"hello"] * 8
         environment = json.loads(await get(running, "/environment"))
         assert environment["SECRET"] == "s3"
@@ -58,7 +58,7 @@ async def test_app_that_ends_before_it_listens_is_reported(tmp_path: Path) -> No
     async with spaces_bed(tmp_path) as bed:
         running = await bed.start(bed.with_code("raise SystemExit(1)"))
         with pytest.raises(NotListening, match=r"ended before it listened on its port\. It ended with exit status 1"):
-            await running.until_listening(30)
+            await running.until_listening(START_SECONDS)
 
 
 async def test_app_that_listens_elsewhere_is_reported(tmp_path: Path) -> None:
@@ -68,9 +68,11 @@ async def test_app_that_listens_elsewhere_is_reported(tmp_path: Path) -> None:
             s = socket.create_server(("127.0.0.1", 5555)); print("listens", flush=True); time.sleep(600)
         """
         running = await bed.start(bed.with_code(code))
+        async with asyncio.timeout(START_SECONDS):
+            while bed.lines != ["listens"]:
+                await asyncio.sleep(0.01)
         with pytest.raises(NotListening, match="listens on port 5555 instead"):
             await running.until_listening(5)
-        assert bed.lines == ["listens"]
 
 
 async def test_app_that_ignores_sigterm_is_killed_after_its_grace(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.bed.receiver_library import SECRET
 from tests.bed.repos import create_commit, create_repo
 from tests.bed.spaces import run_spaces_hub
 from tests.bed.webhooks import create_webhook, logs, settle
-from tests.spaces.bed import LIMITS, spaces_bed
+from tests.spaces.bed import LIMITS, START_SECONDS, spaces_bed
 from tests.spaces.life import NAME, SPACE, log_lines, running_spaces, until_stage
 
 from hubgate.receiver.testing import signed_delivery
@@ -76,8 +76,8 @@ async def test_receiver_of_an_existing_library_runs_unchanged(tmp_path: Path) ->
         (unfinished / "packages").symlink_to(site_packages)
         installed.finish(unfinished, "existing")
         running = await bed.runner.start(app, Environment("existing"), bed.lines.append)
-        await running.until_listening(60)
-        async with asyncio.timeout(60):
+        await running.until_listening(START_SECONDS)
+        async with asyncio.timeout(START_SECONDS):
             # The library adds the endpoint after it listens.
             while not any("/webhooks/train" in line for line in bed.lines):
                 await asyncio.sleep(0.01)

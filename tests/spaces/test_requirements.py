@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from tests.spaces.bed import SERVER, Bed, get, spaces_bed
+from tests.spaces.bed import SERVER, START_SECONDS, Bed, get, spaces_bed
 
 from hubgate.server.spaces.bubblewrap import inside
 from hubgate.server.spaces.bubblewrap.installed import Installed
@@ -95,7 +95,7 @@ async def test_app_keeps_its_packages_when_they_are_installed_again(tmp_path: Pa
             code = SERVER.replace('b"hello"', '__import__("greeting").text.encode()')
             app = replace(bed.with_code(code), requirements="greeting", index=url, hub_host="127.0.0.1")
             running = await bed.runner.start(app, await bed.runner.build(app, bed.lines.append), bed.lines.append)
-            await running.until_listening(30)
+            await running.until_listening(START_SECONDS)
             await bed.runner.forget(app.space)
             bed.lines.clear()
             await bed.runner.build(app, bed.lines.append)

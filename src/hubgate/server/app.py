@@ -81,13 +81,16 @@ from hubgate.server.web.pages.spaces import operator as operator_spaces
 from hubgate.server.web.pages.webhooks import routes as webhook_pages
 from hubgate.server.web.rendering import Pages
 from hubgate.server.web.static import static_routes
+from hubgate.server.web.xet import downloads as storage_downloads
+from hubgate.server.web.xet import tokens as storage_tokens
+from hubgate.server.web.xet import uploads as storage_uploads
 
 
 def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
     settings = hub.settings
     csrf = Csrf(hub.secret, settings.base_url)
     pages = Pages(settings, csrf)
-    guard = Guard(hub.db, hub.clock, {TokenKind.OAUTH: BearerTokens(hub.oauth).find}, settings.secure)
+    guard = Guard(hub.db, hub.clock, hub.secret, {TokenKind.OAUTH: BearerTokens(hub.oauth).find}, settings.secure)
     hardware = space_runtime.flavor(settings.spaces_cpu, settings.spaces_memory, settings.spaces_disk)
     documented: list[Route] = [
         *probes.routes(hub.db, settings),
@@ -141,10 +144,13 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *collections.routes(hub.repos),
         *resolve.routes(hub.repos),
         *large_files.routes(hub.repos),
+        *storage_tokens.routes(hub.repos, guard),
+        *storage_uploads.routes(hub.repos, guard),
+        *storage_downloads.routes(hub.repos),
         *git.routes(hub.repos, guard),
         *gateway.routes(hub.gateway, hub.accounts, guard),
-        *settings_pages.routes(pages, hub.accounts, hub.oauth, hub.webhooks),
-        *organization_pages.routes(pages, hub.accounts),
+        *settings_pages.routes(pages, hub.accounts, hub.repos, hub.oauth, hub.webhooks),
+        *organization_pages.routes(pages, hub.accounts, hub.repos),
         *app_pages.routes(pages, hub.oauth, hub.accounts),
         *explain.routes(pages, hub.oauth),
         *device.routes(pages, hub.oauth),

@@ -1,5 +1,6 @@
 """`hubgate doctor`: checks for common operator mistakes and says how to fix them."""
 
+import os
 import stat
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -13,10 +14,12 @@ from msgspec import Struct
 from hubgate.server.audit.verify import MAX_FLAWS, verify
 from hubgate.server.clock import MINUTE, SECOND, Clock, iso, system_clock
 from hubgate.server.errors import HubError, StartupError
+from hubgate.server.hub.context import Limits
 from hubgate.server.hub.git.program import require_git
 from hubgate.server.logs import redacted
 from hubgate.server.oauth.keys.model import current_key
-from hubgate.server.resources import Hub, open_hub
+from hubgate.server.objects.opening import examine_store, open_store, require_variables
+from hubgate.server.resources import Hub, open_hub, store_settings
 from hubgate.server.secret import CannotOpen, secret_file
 from hubgate.server.setting_values import is_loopback
 from hubgate.server.settings import Settings
@@ -46,6 +49,7 @@ class Finding(Struct, frozen=True):
 async def examine(settings: Settings, clock: Clock = system_clock) -> list[Finding]:
     findings = [_configuration(settings), *_folder(settings), _public_address(settings), _mail(settings), _git()]
     findings += _spaces(settings)
+    findings += [finding async for finding in _objects(settings)]
     try:
         hub = await open_hub(settings, clock)
     except (StartupError, OSError) as error:
@@ -75,6 +79,28 @@ def _spaces(settings: Settings) -> list[Finding]:
     if problems := runner_for(settings).problems():
         return [Finding("spaces", "fail", problem) for problem in problems]
     return [Finding("spaces", "ok", f"can run here with {settings.spaces_runner}, {settings.spaces_running:,} at once")]
+
+
+async def _objects(settings: Settings) -> AsyncIterator[Finding]:
+    opening = store_settings(settings, Limits())
+    if not opening.url:
+        yield Finding("large files", "ok", f"are stored in {settings.data_dir / 'lfs'}")
+        return
+    try:
+        require_variables(opening, os.environ)
+    except StartupError as error:
+        yield Finding("large files", "fail", str(error))
+        return
+    store = open_store(opening.url, opening, os.environ)
+    try:
+        async for found in examine_store(store):
+            yield Finding("large files", found.level, redacted(found.text))
+    finally:
+        await store.close()
+    if opening.former_url:
+        text = f"are still read from {opening.former_url}. Run: hubgate admin objects copy --from {opening.former_url}"
+        text += f" --to {opening.url}, then unset HUBGATE_OBJECTS_FORMER_URL."
+        yield Finding("large files", "warn", text)
 
 
 def _folder(settings: Settings) -> list[Finding]:

@@ -116,8 +116,9 @@ def configure(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    # The start-up messages and access logs of these loggers repeat ours. uvicorn warns about every upgrade request.
-    for name in ("_granian", "uvicorn", "uvicorn.access", "asyncio", "alembic"):
+    # The start-up messages and access logs of these loggers repeat ours. uvicorn warns about every upgrade request, and
+    # httpx logs the addresses of requests to an object store.
+    for name in ("_granian", "uvicorn", "uvicorn.access", "asyncio", "alembic", "httpx", "httpcore"):
         logging.getLogger(name).setLevel(logging.WARNING)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     logging.getLogger("granian.access").disabled = True

@@ -1,5 +1,6 @@
 """The open resources of one process, without routes. Web processes, commands and background loops share them."""
 
+import os
 from collections.abc import Collection, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -33,6 +34,8 @@ from hubgate.server.oauth import account_reset
 from hubgate.server.oauth.cimd.documents import Documents
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.keys.ring import KeyRing
+from hubgate.server.objects.model import Objects
+from hubgate.server.objects.opening import StoreSettings, open_objects
 from hubgate.server.secret import ServerSecret, existing_secret
 from hubgate.server.settings import Settings
 from hubgate.server.spaces import logs_store, spaces_of_owners
@@ -109,6 +112,11 @@ class Hub(Struct, frozen=True, dict=True):
         )
 
     @cached_property
+    def objects(self) -> Objects:
+        """The store of large content."""
+        return open_objects(store_settings(self.settings, self.limits), os.environ)
+
+    @cached_property
     def repos(self) -> Repos:
         settings = self.settings
         return Repos(
@@ -118,8 +126,9 @@ class Hub(Struct, frozen=True, dict=True):
             limiter=self.limiter,
             base_url=settings.base_url,
             folders=Folders(settings.data_dir / "repos"),
-            large_files=LargeFiles(settings.data_dir / "lfs"),
+            large_files=LargeFiles(self.objects, self.db, settings.data_dir / "lfs"),
             regular_upload_max=settings.regular_upload_max,
+            storage_quota=settings.storage_quota,
             on_unlinked=watches.end_for_repo,
             on_space_content=on_content_changed,
             guest_pull_requests=settings.guest_pull_requests,
@@ -234,6 +243,8 @@ class Hub(Struct, frozen=True, dict=True):
         await self.tunnels.close()
         await self.hosting.close()
         await self.outbox.finish()
+        if "objects" in self.__dict__:
+            await self.objects.close()
         self.egress.close()
         await self.db.close()
 
@@ -277,6 +288,21 @@ async def _revoke_apps_and_webhooks(
 def _unavailable_scopes(settings: Settings) -> frozenset[str]:
     upstreams = {"inference-api": settings.inference_upstream, "jobs": settings.jobs_upstream}
     return frozenset(scope for scope, address in upstreams.items() if not address)
+
+
+def store_settings(settings: Settings, limits: Limits) -> StoreSettings:
+    return StoreSettings(
+        data_dir=settings.data_dir,
+        url=settings.objects_url,
+        former_url=settings.objects_former_url,
+        with_links=settings.objects_links,
+        public_endpoint=settings.objects_public_endpoint,
+        hub_url=settings.base_url,
+        silence_seconds=limits.store_silence_seconds,
+        retry_seconds=limits.store_retry_seconds,
+        single_bytes=limits.store_single_bytes,
+        part_bytes=limits.store_part_bytes,
+    )
 
 
 def egress_for(settings: Settings) -> Egress:

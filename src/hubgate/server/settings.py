@@ -14,6 +14,7 @@ from typing import Any
 
 from hubgate.server import setting_values as values
 from hubgate.server.errors import StartupError
+from hubgate.server.objects import location
 from hubgate.server.scopes import SCOPE_NAMES, Risk, Scope
 from hubgate.server.storage import engines
 
@@ -78,6 +79,19 @@ class Settings:
     )
     regular_upload_max: int = option(
         "104857600", values.whole_number(0, 1 << 40), "largest file accepted in a commit body"
+    )
+    storage_quota: int = option(
+        "0", values.whole_number(0, 1 << 50), "bytes of large files per user or organization; 0: no limit"
+    )
+    objects_url: str = option(
+        "", location.parse_url, "store of large files: s3://bucket/prefix; the data folder when empty"
+    )
+    objects_former_url: str = option(
+        "", location.parse_former_url, "store that large files are still read from: folder or s3://bucket/prefix"
+    )
+    objects_links: bool = option("on", values.flag, "clients download from the store; off: through the hub")
+    objects_public_endpoint: str = option(
+        "", location.endpoint_url, "where clients reach the store; when empty, where the hub does"
     )
     inference_upstream: str = option("", values.upstream, "service behind /v1; 501 when empty")
     jobs_upstream: str = option("", values.upstream, "service behind /api/jobs; 501 when empty")

@@ -13,10 +13,12 @@ from hubgate.server import metrics
 from hubgate.server.accounts.signup import setup_is_open, setup_path
 from hubgate.server.clock import system_clock
 from hubgate.server.errors import StartupError
+from hubgate.server.hub.context import Limits
 from hubgate.server.hub.git.program import require_git
 from hubgate.server.oauth.keys import store as key_store
 from hubgate.server.oauth.keys.ring import KeyRing
-from hubgate.server.resources import Hub, open_hub
+from hubgate.server.objects.opening import require_variables
+from hubgate.server.resources import Hub, open_hub, store_settings
 from hubgate.server.secret import ServerSecret, existing_or_new_secret, existing_secret
 from hubgate.server.settings import Settings, default_base_url
 from hubgate.server.storage import data_folder
@@ -58,6 +60,7 @@ def _serve_on(listener: socket.socket, settings: Settings, announce: Announce, m
 def prepared(settings: Settings) -> Iterator[None]:
     """Lock the data folder and prepare the database for serving."""
     require_git()
+    require_variables(store_settings(settings, Limits()), os.environ)
     data_folder.prepare(settings.data_dir)
     with data_folder.shared_lock(settings.data_dir):
         # Check the secret first: a start that fails must change nothing.

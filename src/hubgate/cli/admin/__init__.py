@@ -2,9 +2,19 @@
 
 import argparse
 
-from hubgate.cli.admin import apps, maintenance, organizations, redirects, registration_tokens, tokens, users
+from hubgate.cli.admin import (
+    apps,
+    maintenance,
+    objects,
+    organizations,
+    quotas,
+    redirects,
+    registration_tokens,
+    tokens,
+    users,
+)
 
-SUBJECTS = (users, organizations, redirects, apps, registration_tokens, tokens, maintenance)
+SUBJECTS = (users, organizations, quotas, redirects, apps, registration_tokens, tokens, maintenance, objects)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

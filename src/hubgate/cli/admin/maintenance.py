@@ -13,6 +13,7 @@ from hubgate.server.errors import StartupError
 from hubgate.server.oauth.keys.model import SigningKey, state_of
 from hubgate.server.resources import Hub
 from hubgate.server.secret import secret_file
+from hubgate.server.settings import Settings
 from hubgate.server.spaces.environment import reseal as reseal_spaces
 from hubgate.server.storage import archive
 from hubgate.server.webhooks.sealed_secrets import reseal as reseal_webhooks
@@ -84,10 +85,17 @@ def _backup(options: argparse.Namespace) -> int:
     if options.with_keys and settings.secret_key:
         raise StartupError("The secret is set by HUBGATE_SECRET_KEY, not by a file. Back it up yourself.")
     size = archive.backup(settings.database_url, settings.data_dir, options.file, with_keys=options.with_keys)
-    result = {"file": str(options.file), "bytes": size, "withKeys": options.with_keys}
+    result = {"file": str(options.file), "bytes": size, "withKeys": options.with_keys, **_left_to_store(settings)}
     where = "HUBGATE_SECRET_KEY" if settings.secret_key else str(secret_file(settings.data_dir))
     keys = "with the server secret: protect it" if options.with_keys else f"without the server secret: back up {where}"
-    return common.print_result(options, result, f"Wrote {options.file}, {size:,} bytes, {keys}.")
+    store = (
+        f" Large files in {settings.objects_url} are not in it: back up that bucket." if settings.objects_url else ""
+    )
+    return common.print_result(options, result, f"Wrote {options.file}, {size:,} bytes, {keys}.{store}")
+
+
+def _left_to_store(settings: Settings) -> dict[str, str]:
+    return {"notIncluded": settings.objects_url} if settings.objects_url else {}
 
 
 def _restore(options: argparse.Namespace) -> int:
@@ -95,8 +103,9 @@ def _restore(options: argparse.Namespace) -> int:
     archive.restore(settings.database_url, settings.data_dir, options.file)
     key = secret_file(settings.data_dir)
     has_key = bool(settings.secret_key) or key.exists()
-    result = {"restored": str(settings.data_dir), "hasSecret": has_key}
+    result = {"restored": str(settings.data_dir), "hasSecret": has_key, **_left_to_store(settings)}
     remedy = f"restore {key} or set HUBGATE_SECRET_KEY."
     missing = "" if has_key else f" The archive does not include the server secret: {remedy}"
     run = f"hubgate doctor --data-dir {shlex.quote(str(settings.data_dir))}"
-    return common.print_result(options, result, f"Restored into {settings.data_dir}.{missing} Next, run: {run}")
+    store = f" Large files are read from {settings.objects_url}." if settings.objects_url else ""
+    return common.print_result(options, result, f"Restored into {settings.data_dir}.{missing}{store} Next, run: {run}")

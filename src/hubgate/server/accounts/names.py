@@ -17,7 +17,7 @@ RESERVED = frozenset(
     login logout mail metrics models new new-dataset new-space notifications oauth operator organizations orgs papers
     posts pricing privacy profile readyz reset robots.txt root search security settings setup signin signup spaces
     static status storage support system tasks terms theme token tokens tunnel tunnels users v1 v2 verify webhooks
-    well-known www
+    well-known www xet
     """.split()  # noqa: SIM905 -- a paragraph of words reads better than a hundred lines
 )
 

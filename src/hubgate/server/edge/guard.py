@@ -5,6 +5,9 @@ Authorization header (attack O61). Programs fetch files with a token, pages that
 content never runs in the hub's origin and other origins cannot read it: the cookie is Lax, and CORS responses do not
 allow credentials.
 
+The storage API accepts only its own short-lived tokens (`access/storage_tokens.py`), whose callers are those of the
+tokens they were requested with; no other surface accepts them.
+
 A public API route does not authenticate. Elsewhere a presented token must be valid: an invalid token is rejected even
 where anonymous visitors are allowed, because its sender expects to be signed in.
 
@@ -20,6 +23,7 @@ from msgspec import Struct, field
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import ANONYMOUS, Caller, share_key_of
+from hubgate.server.access.storage_tokens import StorageToken, invalid_storage_token, read_storage_token
 from hubgate.server.accounts.sessions import browser_sessions
 from hubgate.server.accounts.sessions import store as session_store
 from hubgate.server.accounts.tokens import personal
@@ -32,6 +36,7 @@ from hubgate.server.events import depth
 from hubgate.server.http.cookies import SESSION, read_cookie
 from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.http.surface import Surface
+from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.background_writes import BackgroundWrites
 from hubgate.server.storage.database import Database
 
@@ -45,6 +50,7 @@ FindCaller = Callable[[bytes], Awaitable[Caller | None]]
 class Guard(Struct, frozen=True, dict=True):
     db: Database
     clock: Clock
+    secret: ServerSecret
     # For the kinds of tokens that other packages issue.
     find_by_kind: Mapping[TokenKind, FindCaller] = field(default_factory=dict)
     # Whether the public address is https, which determines the name of the session cookie.
@@ -76,6 +82,8 @@ class Guard(Struct, frozen=True, dict=True):
             return None
         if route.surface is Surface.FILE and "authorization" not in request.headers:
             return await self.session_caller(request) if route.method == "GET" else ANONYMOUS
+        if route.surface.value.by_storage_token:
+            return await self._storage_caller(self._open_storage_token(request))
         if route.accepts_body_token and request.content_type == FORM_TYPE:
             request.body_token = (await request.read_form()).get("access_token")
         find = self._token_caller if route.any_audience else self._hub_token_caller
@@ -105,6 +113,30 @@ class Guard(Struct, frozen=True, dict=True):
     async def reload_caller(self, request: HubRequest) -> Caller:
         """Read the caller again, for a long-running request, such as a push that took an hour to receive."""
         return await self._hub_token_caller(request, Surface.GIT)
+
+    async def reload_storage_caller(self, request: HubRequest) -> Caller:
+        """Like `reload_caller`, for the storage API. A token that expired since the request began is still accepted."""
+        return await self._storage_caller(storage_token_of(request))
+
+    def credential_of(self, request: HubRequest) -> tuple[TokenKind, bytes] | None:
+        """The kind and primary key of the token that a request presents; None without a token."""
+        header = request.headers.get("authorization")
+        return read_token(_token_in_header(header, Surface.API)) if header is not None else None
+
+    def _open_storage_token(self, request: HubRequest) -> StorageToken:
+        scheme, _, text = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            raise invalid_storage_token()
+        request.state.storage_token = read_storage_token(text.strip(), self.secret, self.clock())
+        return storage_token_of(request)
+
+    async def _storage_caller(self, token: StorageToken) -> Caller:
+        if token.credential is None:
+            return ANONYMOUS
+        caller = await self._caller_by_key(*token.credential)
+        if caller is None or (caller.app is not None and not caller.app.is_for_this_hub):
+            raise invalid_storage_token()
+        return caller
 
     async def _hub_token_caller(self, request: HubRequest, surface: Surface) -> Caller:
         """The caller by token. Rejects a token issued for another server, which could try it here (attack O64)."""
@@ -141,6 +173,12 @@ class Guard(Struct, frozen=True, dict=True):
         if personal.should_record_use(token, now):
             self.background_writes.start(token.id, lambda tx: token_store.record_use(tx, token.id, now))
         return Caller.with_token(person, token)
+
+
+def storage_token_of(request: HubRequest) -> StorageToken:
+    """The storage token that the guard opened."""
+    token: StorageToken = request.state.storage_token
+    return token
 
 
 def _has_token_parameter(query: bytes) -> bool:

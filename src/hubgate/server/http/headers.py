@@ -24,7 +24,7 @@ ALLOWED_HEADERS = "Authorization, Content-Type, MCP-Protocol-Version, Range, X-R
 ANY_HEADERS = "Authorization, *"
 _EXPOSE_HEADERS = (
     "Link, ETag, X-Repo-Commit, X-Linked-Size, X-Linked-ETag, X-Error-Code, X-Error-Message, X-Request-Id, "
-    "X-Total-Count, Content-Range, Accept-Ranges, WWW-Authenticate, Retry-After, X-Pull-Request-Only"
+    "X-Total-Count, Content-Range, Accept-Ranges, WWW-Authenticate, Retry-After, X-Pull-Request-Only, X-Xet-Hash"
 )
 _PREFLIGHT_SECONDS = 7200
 

@@ -23,6 +23,8 @@ class Rules(Struct, frozen=True):
     cors: bool
     # Responses have content by others, and get an origin of their own.
     sandboxed: bool = False
+    # Callers present a token for the storage API, not one of the hub's own (`access/storage_tokens.py`).
+    by_storage_token: bool = False
 
 
 @unique
@@ -35,6 +37,8 @@ class Surface(Enum):
     GIT = Rules(ErrorShape.TEXT, cors=False)
     # Browser apps upload large files too.
     LFS = Rules(ErrorShape.LFS, cors=True)
+    # Chunked storage of large files (Xet); browser apps use it too.
+    STORAGE = Rules(ErrorShape.API, cors=True, by_storage_token=True)
     PAGE = Rules(ErrorShape.PAGE, cors=False)
     PROBE = Rules(ErrorShape.API, cors=False)
     # Answers of receivers behind tunnels, and of Spaces.
@@ -52,6 +56,8 @@ def surface_of(raw_path: bytes) -> Surface:
         return Surface.OAUTH
     if raw_path == b"/oauth/introspect":
         return Surface.OAUTH_PRIVATE
+    if raw_path.startswith(b"/xet/"):
+        return Surface.STORAGE
     if raw_path.startswith((b"/tunnel/", b"/hosted/")):
         return Surface.TUNNEL
     if b".git/info/lfs/" in raw_path or raw_path.startswith(b"/lfs/"):

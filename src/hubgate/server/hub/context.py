@@ -11,6 +11,7 @@ from hubgate.server.hub.git.folders import Folders
 from hubgate.server.hub.lfs.files import LargeFiles
 from hubgate.server.jobs.slots import Slots
 from hubgate.server.mail.outbox import Outbox
+from hubgate.server.objects.model import Objects
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database, Tx
 from hubgate.server.throttle.rate_limiter import Limiter
@@ -22,6 +23,12 @@ class Limits(Struct, frozen=True):
     # Bytes per part of a multipart upload, and the file size from which multipart is worth the second write.
     part_bytes: int = 64 * 1024 * 1024
     multipart_threshold: int = 512 * 1024 * 1024
+    # An object store that accepts or sends nothing for this long is given up, and failed requests are repeated for this
+    # long; the size from which content is sent to it in parts, and the bytes of a part.
+    store_silence_seconds: float = 20.0
+    store_retry_seconds: float = 15.0
+    store_single_bytes: int = 64 * 1024 * 1024
+    store_part_bytes: int = 32 * 1024 * 1024
     # Objects in one push. Inspection stores an entry for every tree.
     pushed_objects: int = 2_000_000
     # For matching all paths of a request: rules written to be slow could take hours.
@@ -55,6 +62,11 @@ class Limits(Struct, frozen=True):
     tunnel_waiting: int = 32
     tunnel_silence_seconds: float = 60.0
     tunnel_stall_seconds: float = 15.0
+    # Files, xorbs, chunks and bytes that one shard may name: all of them are looked up, read and hashed.
+    shard_files: int = 100_000
+    shard_xorbs: int = 50_000
+    shard_chunks: int = 20_000_000
+    shard_bytes: int = 1 << 40
     # Branches and tags of a repo: every clone receives the whole list.
     refs: int = 50_000
     # Repos swept for guest data in one step of housekeeping.
@@ -92,6 +104,8 @@ class Repos(Struct, frozen=True):
     large_files: LargeFiles
     # A file up to this size may be sent inside a commit, regardless of .gitattributes.
     regular_upload_max: int
+    # Bytes of large files per owner; 0 for no limit. Operators can set another limit for an owner.
+    storage_quota: int
     # Called with a repo's id, in the transaction that deletes a redirect to the repo.
     on_unlinked: OnUnlinked
     # Called in the transaction that creates or renames a Space, or moves its main branch.
@@ -102,7 +116,16 @@ class Repos(Struct, frozen=True):
     outbox: Outbox
     limits: Limits = field(default_factory=Limits)
     branch_locks: BranchLocks = field(default_factory=BranchLocks)
+    # Limits concurrent verifications of uploaded files, which read and hash all of their content.
+    verifications: Slots = field(
+        default_factory=lambda: Slots(4, 2, "Too many uploads are being verified. Try again.", 600.0, max_per_repo=2)
+    )
     # Limits concurrent git programs that walk a history.
     walks: Slots = field(
         default_factory=lambda: Slots(4, 1, "Too many long histories are being read. Try again.", max_per_repo=2)
     )
+
+    @property
+    def objects(self) -> Objects:
+        """The store of large content."""
+        return self.large_files.objects

@@ -24,8 +24,9 @@ from hubgate.server.errors import StartupError
 from hubgate.server.secret import secret_file
 from hubgate.server.storage import data_folder
 from hubgate.server.storage.engines import engine_of
+from hubgate.server.storage.fsync import sync_path
 
-FOLDERS = ("repos", "lfs")
+FOLDERS = ("repos", "lfs", "xorbs")
 # Uploads in progress, and deletions in progress.
 _INCOMPLETE_FOLDERS = ("repos/incoming", "lfs/incoming", "lfs/parts")
 _DELETED_SUFFIX = ".gone"
@@ -53,7 +54,7 @@ def backup(database_url: str, data_dir: Path, target: Path, *, with_keys: bool) 
                 _snapshot(source, snapshot)
                 _write(draft, {DATABASE_NAME: snapshot, **dict(_files(data_dir, with_keys))})
             draft.replace(target)
-        _sync_folder(target.parent)
+        sync_path(target.parent)
     except (OSError, sqlite3.Error, tarfile.TarError) as error:
         raise StartupError(f"Cannot write the backup {target}: {error}") from error
     return target.stat().st_size
@@ -83,7 +84,7 @@ def restore(database_url: str, data_dir: Path, archive: Path) -> None:
             for path in sorted(scratch.iterdir(), key=lambda path: path.name == DATABASE_NAME):
                 path.rename(data_dir / path.name)
             (data_dir / DATABASE_NAME).chmod(0o600)
-            _sync_folder(data_dir)
+            sync_path(data_dir)
         except tarfile.ReadError as error:
             raise StartupError(f"{archive} is not a complete backup of hubgate.") from error
         except _UNREADABLE as error:
@@ -97,7 +98,7 @@ def _database_file(database_url: str, data_dir: Path) -> Path:
     if file is None:
         raise StartupError(
             "This command supports only SQLite. To back up a hub on PostgreSQL, use pg_dump first, then copy "
-            f"{data_dir / 'repos'} and {data_dir / 'lfs'}."
+            f"{data_dir / 'repos'}, {data_dir / 'lfs'} and {data_dir / 'xorbs'}."
         )
     return file
 
@@ -198,11 +199,3 @@ def _verify(unpacked: Path, archive: Path) -> None:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

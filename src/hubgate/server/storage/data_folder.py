@@ -18,11 +18,11 @@ HOUSEKEEPING_LOCK_NAME = "tidying.lock"
 
 RESTORE_PREFIX = ".restore-"
 # Any of these identifies a hub's data folder.
-OUR_NAMES = {LOCK_NAME, HOUSEKEEPING_LOCK_NAME, "hubgate.db", "secret.key", "repos", "lfs"}
+OUR_NAMES = {LOCK_NAME, HOUSEKEEPING_LOCK_NAME, "hubgate.db", "secret.key", "repos", "lfs", "xorbs"}
 # A mail folder identifies a data folder only if nothing else is in the data folder. A command may send mail before the
 # first start, but /var, the default data folder of a hub that is started in /, also contains a mail folder.
 _MAIL_FOLDER = "mail"
-_OUR_FOLDERS = {"repos", "lfs", _MAIL_FOLDER, "lost+found"}
+_OUR_FOLDERS = {"repos", "lfs", "xorbs", _MAIL_FOLDER, "lost+found"}
 _PRIVATE = 0o700
 
 

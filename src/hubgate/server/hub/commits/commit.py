@@ -51,8 +51,7 @@ from hubgate.server.hub.git.writes import (
 )
 from hubgate.server.hub.guests.charges import Charge, charge_git_storage, charge_of, use_files
 from hubgate.server.hub.guests.marked_commits import mark
-from hubgate.server.hub.lfs import store as lfs_store
-from hubgate.server.hub.lfs import stored_file
+from hubgate.server.hub.lfs import contents, stored_file
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.lookup import Revision, revision_not_found
 from hubgate.server.hub.repos.model import Repo, is_pull_request, pull_request_of
@@ -361,12 +360,12 @@ async def _blob(folder: Path, content: Content) -> str:
 
 
 async def _check_uploaded(repos: Repos, repo: Repo, oid: str, declared_size: int | None) -> int:
-    size = await lfs_store.size_of(repos.db, repo.id, oid)
-    if size is None or not await in_thread(repos.large_files.has, oid, size):
+    content = await contents.find(repos, repo.id, oid)
+    if content is None:
         raise _not_uploaded(oid)
-    if declared_size is not None and declared_size != size:
-        raise Unprocessable(f"The large file {oid} has {size} bytes, not {declared_size}.")
-    return size
+    if declared_size is not None and declared_size != content.size:
+        raise Unprocessable(f"The large file {oid} has {content.size} bytes, not {declared_size}.")
+    return content.size
 
 
 def _not_uploaded(oid: str) -> Unprocessable:

@@ -2,6 +2,8 @@
 because it is ignored.
 """
 
+import base64
+import codecs
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
@@ -22,8 +24,22 @@ from hubgate.server.hub.repos.model import Repo
 class Candidate(msgspec.Struct):
     path: str
     size: Annotated[int, msgspec.Meta(ge=0, le=1 << 50)] = 0
-    # The first bytes in base64; not used here.
+    # The first bytes, in base64.
     sample: str = ""
+
+    @property
+    def looks_binary(self) -> bool:
+        """Whether the first bytes are not text: git would not show changes of such a file either."""
+        try:
+            start = base64.b64decode(self.sample, validate=True)
+        except ValueError:
+            return False
+        try:
+            # The sample may end within a character.
+            codecs.getincrementaldecoder("utf-8")().decode(start, final=len(start) >= self.size)
+        except UnicodeDecodeError:
+            return True
+        return b"\0" in start
 
 
 class Answer(msgspec.Struct, rename="camel"):
@@ -31,6 +47,13 @@ class Answer(msgspec.Struct, rename="camel"):
     upload_mode: Literal["regular", "lfs"]
     should_ignore: bool
     oid: str | UnsetType = UNSET
+
+
+class UploadPlan(msgspec.Struct, frozen=True):
+    """The answer for a file, and the size of the large file that it replaces; 0 if there is none."""
+
+    answer: Answer
+    replaced_size: int
 
 
 async def upload_modes(
@@ -41,13 +64,11 @@ async def upload_modes(
     *,
     ignore: str | None,
     attributes: str | None,
-    inline_only: bool,
     may_read: bool,
-) -> list[Answer]:
-    """The upload mode of each file. `inline_only`: the client sends files only inside commits, up to the size limit.
-    `may_read`: the caller may read the files of the repo, so hashes of large files are included and the .gitignore at
-    the commit applies. To others, its effect would reveal its lines, and in a pull request any file of the repo can
-    have that name.
+) -> list[UploadPlan]:
+    """The upload mode of each file. `may_read`: the caller may read the files of the repo, so hashes of large files are
+    included and the .gitignore at the commit applies. To others, its effect would reveal its lines, and in a pull
+    request any file of the repo can have that name.
     """
     folder = repos.folders.of(repo.id)
     paths = [check_path(file.path) for file in files]
@@ -66,14 +87,26 @@ async def upload_modes(
     results = []
     for file in files:
         by_name = file.path in named_large
-        too_large = file.size > repos.regular_upload_max
-        large = too_large if inline_only else is_large(file.size, by_name=by_name)
+        large = is_large(file.size, by_name=by_name or file.looks_binary) or file.size > repos.regular_upload_max
         entry = known.get(file.path)
         is_secret = entry is not None and entry.pointer is not None and not may_read
         oid = None if is_secret else await _known_id(repos, repo, entry, large=large)
         mode: Literal["regular", "lfs"] = "lfs" if large else "regular"
-        results.append(Answer(file.path, mode, file.path in ignored_paths, oid or UNSET))
+        answer = Answer(file.path, mode, file.path in ignored_paths, oid or UNSET)
+        replaced = entry.pointer.size if entry is not None and entry.pointer is not None else 0
+        results.append(UploadPlan(answer, replaced))
     return results
+
+
+def added_size(files: Sequence[Candidate], plans: Sequence[UploadPlan]) -> int:
+    """The bytes that large files add at most. A file of the same size at the same path is probably the same: clients
+    announce whole folders, of which they then send only what has changed.
+    """
+    return sum(
+        file.size
+        for file, plan in zip(files, plans, strict=True)
+        if plan.answer.upload_mode == "lfs" and not plan.answer.should_ignore and plan.replaced_size != file.size
+    )
 
 
 async def _known_id(repos: Repos, repo: Repo, entry: TreeEntry | None, *, large: bool) -> str | None:

@@ -6,10 +6,11 @@ file and for its folder. The batch helps where a sync is slow or stalls; on a fa
 """
 
 import contextlib
-import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+from hubgate.server.storage.fsync import sync_path
 
 # These threads only wait for the disk. The threads that write objects wait for them, so the pools are separate.
 _THREADS = ThreadPoolExecutor(8, thread_name_prefix="sync")
@@ -26,12 +27,3 @@ def _sync_if_loose(path: Path) -> None:
     # An object may be in a pack instead, which was synced when it was received.
     with contextlib.suppress(FileNotFoundError):
         sync_path(path)
-
-
-def sync_path(path: Path) -> None:
-    """Sync a file or a folder."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -13,9 +13,9 @@ import pygit2
 from msgspec import Struct
 
 from hubgate.server.errors import NotFound, Unavailable
-from hubgate.server.hub.git.fsync import sync_path
 from hubgate.server.hub.git.objects import repository
 from hubgate.server.hub.git.threads import in_long_thread, in_thread
+from hubgate.server.storage.fsync import sync_path
 
 FOLDER = "incoming"
 

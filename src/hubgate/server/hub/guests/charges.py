@@ -87,7 +87,7 @@ async def charge_uploads(repos: Repos, repo: Repo, user_id: str, sizes: Mapping[
     async def unit(tx: Tx) -> None:
         await lock_account_by_id(tx, user_id)
         await lock_repo(tx, repo.id)
-        await _charge_files(tx, repos, user_id, repo.id, sizes, now)
+        await charge_files(tx, repos, user_id, repo.id, sizes, now)
 
     await repos.db.write_long(unit)
 
@@ -114,7 +114,7 @@ async def use_files(repos: Repos, repo: Repo, charge: Charge | None, oids: Colle
         if charge is None:
             await store.assign_to_owner(tx, repo.id, current.of_guests)
         else:
-            await _charge_files(tx, repos, charge.user_id, repo.id, current.of_guests, now)
+            await charge_files(tx, repos, charge.user_id, repo.id, current.of_guests, now)
             charge.files.update(current.of_guests)
         return others.difference(current.of_guests, current.of_owner)
 
@@ -191,7 +191,8 @@ async def check_refs(tx: Tx | Database, repos: Repos, repo: Repo, user_id: str) 
         )
 
 
-async def _charge_files(tx: Tx, repos: Repos, user_id: str, repo_id: str, sizes: Mapping[str, int], now: int) -> None:
+async def charge_files(tx: Tx, repos: Repos, user_id: str, repo_id: str, sizes: Mapping[str, int], now: int) -> None:
+    """Charge a guest for large files, or parts of them, in a transaction that has locked the user and the repo."""
     sizes = {oid: max(size, MIN_FILE_CHARGE) for oid, size in sizes.items()}
     charged = await store.files_charged(tx, user_id, repo_id, sizes)
     added = sum(max(size - charged.get(oid, 0), 0) for oid, size in sizes.items())

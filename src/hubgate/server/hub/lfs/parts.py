@@ -1,5 +1,6 @@
 """Multipart uploads of large files: parts are stored until all are received, then joined and checked."""
 
+import contextlib
 import hashlib
 import os
 import re
@@ -67,29 +68,37 @@ async def receive_part(files: LargeFiles, upload: str, number: int, length: int,
 async def complete(files: LargeFiles, upload: str, oid: str, layout: PartLayout, fingerprints: Sequence[str]) -> None:
     if len(fingerprints) != layout.count:
         raise Unprocessable(f"This file must have {layout.count} parts.")
-    await in_long_thread(_join, files, upload, oid, layout.size, fingerprints)
+    temporary = await in_long_thread(_join, files, upload, oid, layout.size, fingerprints)
+    await files.add(temporary, oid)
+    await in_long_thread(shutil.rmtree, _folder(files, upload), ignore_errors=True)
 
 
-def _join(files: LargeFiles, upload: str, oid: str, size: int, fingerprints: Sequence[str]) -> None:
-    folder, temporary, digest = _folder(files, upload), files.temporary(), hashlib.sha256()
-    try:
-        with temporary.open("wb") as whole:
-            for number, fingerprint in enumerate(fingerprints, 1):
-                try:
-                    with (folder / f"{number:05d}-{fingerprint}").open("rb") as part:
-                        while chunk := part.read(_CHUNK):
-                            digest.update(chunk)
-                            whole.write(chunk)
-                except FileNotFoundError:
-                    raise Unprocessable(f"Part {number} was not received.") from None
-            whole.flush()
-            os.fsync(whole.fileno())
-        if digest.hexdigest() != oid or temporary.stat().st_size != size:
-            raise Unprocessable(f"The received file is not the announced one: its SHA-256 is {digest.hexdigest()}.")
-        files.add_blocking(temporary, oid)
-        shutil.rmtree(folder, ignore_errors=True)
-    finally:
-        temporary.unlink(missing_ok=True)
+def _join(files: LargeFiles, upload: str, oid: str, size: int, fingerprints: Sequence[str]) -> Path:
+    """Join the parts in a temporary file, and check it."""
+    temporary = files.temporary()
+    with contextlib.ExitStack() as on_failure:
+        on_failure.callback(temporary.unlink, missing_ok=True)
+        digest = _append_parts(_folder(files, upload), fingerprints, temporary)
+        if digest != oid or temporary.stat().st_size != size:
+            raise Unprocessable(f"The received file is not the announced one: its SHA-256 is {digest}.")
+        on_failure.pop_all()
+    return temporary
+
+
+def _append_parts(folder: Path, fingerprints: Sequence[str], target: Path) -> str:
+    digest = hashlib.sha256()
+    with target.open("wb") as whole:
+        for number, fingerprint in enumerate(fingerprints, 1):
+            try:
+                with (folder / f"{number:05d}-{fingerprint}").open("rb") as part:
+                    while chunk := part.read(_CHUNK):
+                        digest.update(chunk)
+                        whole.write(chunk)
+            except FileNotFoundError:
+                raise Unprocessable(f"Part {number} was not received.") from None
+        whole.flush()
+        os.fsync(whole.fileno())
+    return digest.hexdigest()
 
 
 def _folder(files: LargeFiles, upload: str) -> Path:

@@ -40,7 +40,7 @@ async def sizes_of(tx: Tx, repo_id: str, oids: Sequence[str]) -> dict[str, int]:
 
 
 async def linked_among(tx: Tx, oids: Sequence[str]) -> set[str]:
-    """Those files that any repo links to."""
+    """Those files that any repo links to and that are stored as one object there."""
     found: set[str] = set()
     for params in _in_batches(oids):
         found |= {row["oid"] for row in await tx.all(_LINKED, params)}
@@ -50,7 +50,10 @@ async def linked_among(tx: Tx, oids: Sequence[str]) -> set[str]:
 _BATCH = 100
 _PLACEHOLDERS = ", ".join(f":oid_{number}" for number in range(_BATCH))
 _SIZES = f"SELECT oid, size FROM lfs_links WHERE repo_id = :repo_id AND oid IN ({_PLACEHOLDERS})"
-_LINKED = f"SELECT DISTINCT oid FROM lfs_links WHERE oid IN ({_PLACEHOLDERS})"
+_LINKED = f"""
+    SELECT DISTINCT l.oid FROM lfs_links l WHERE l.oid IN ({_PLACEHOLDERS})
+    AND NOT EXISTS (SELECT 1 FROM xet_files f WHERE f.repo_id = l.repo_id AND f.oid = l.oid)
+"""
 
 
 def _in_batches(oids: Sequence[str]) -> Iterator[dict[str, str]]:

@@ -14,6 +14,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.guests.charges import Charge, move_to_large_file
 from hubgate.server.hub.lfs import store
+from hubgate.server.hub.quotas.quotas import check_file
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.transactions import lock_repo
 from hubgate.server.storage.database import Tx
@@ -40,12 +41,14 @@ async def store_content(repos: Repos, repo: Repo, content: Content, charge: Char
     async def unit(tx: Tx) -> bool:
         if charge is not None:
             await lock_account_by_id(tx, charge.user_id)
+        else:
+            await check_file(tx, repos, repo.id, stored.oid, stored.size)
         # The lock prevents the sweep from deleting the link before the charge exists.
         await lock_repo(tx, repo.id)
         await stored.link(tx, repo.id, now, by_guest=charge is not None)
         return charge is not None and await move_to_large_file(tx, repo, charge, stored.oid, stored.size, now)
 
-    is_charged = await repos.db.write(unit)
+    is_charged = await repos.db.write_long(unit)
     if charge is not None:
         charge.git_bytes -= stored.size
         charge.files |= {stored.oid} if is_charged else set()
@@ -54,7 +57,6 @@ async def store_content(repos: Repos, repo: Repo, content: Content, charge: Char
 
 async def store_file(repos: Repos, content: Content) -> StoredFile:
     oid, blob_sha, temporary = await in_thread(_write_temporary, repos, content)
-    # Even if the file exists: a file that no repo links to may be about to be deleted (`repos/housekeeping.py`).
     await repos.large_files.add(temporary, oid)
     return StoredFile(oid, content.size, blob_sha)
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from hubgate.server.errors import NotFound
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.git.fsync import sync_path
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.repos import store
 from hubgate.server.jobs.caller import as_background
 from hubgate.server.storage.database import Tx
+from hubgate.server.storage.fsync import sync_path
 
 _VERSION_FILE = "hubgate-generation"
 _HEADER = "# pack-refs with: sorted \n"

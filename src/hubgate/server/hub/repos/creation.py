@@ -19,6 +19,7 @@ from hubgate.server.hub.git.paths import GITMODULES_FILE, check_gitmodules
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.git.writes import Author, FilesByPath, write_first_commit
 from hubgate.server.hub.lfs.stored_file import StoredFile, store_file
+from hubgate.server.hub.quotas.quotas import check_file
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.card import card_at
 from hubgate.server.hub.repos.model import MAIN, UNLINK_FIRST, Repo, RepoOwner, RepoType, check_repo_name
@@ -160,6 +161,7 @@ async def _insert(
         raise NameTaken(new_repo, repo.owner)
     await store.move_ref(tx, repo.id, MAIN, None, repo.head_sha, commits=1)
     for file in large_files:
+        await check_file(tx, repos, repo.id, file.oid, file.size)
         await file.link(tx, repo.id, repo.created_at)
     if new_repo.type is RepoType.SPACE:
         await repos.on_space_content(tx, repo.id, repo.card, repo.created_at)

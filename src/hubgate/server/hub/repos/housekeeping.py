@@ -1,33 +1,36 @@
 """Housekeeping on disk: repacks many small packs into few, and deletes leftovers of killed processes.
 
-No git object is ever deleted, reachable or not: a push in progress may rely on it. A large file is deleted once no repo
-links to it. Only one process does housekeeping at a time, and none during a backup.
+No git object is ever deleted, reachable or not: a push in progress may rely on it. A large file is deleted a day after
+it was found without a link to a repo (`objects/sweep.py`). Only one process does housekeeping at a time, and none
+during a backup.
 """
 
 import contextlib
 import logging
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
 from hubgate.server.clock import DAY, HOUR, SECOND
 from hubgate.server.errors import Unavailable
+from hubgate.server.hub.cas.cleanup import XorbCleanup, find_used_objects
+from hubgate.server.hub.cas.model import XORBS
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import program, quarantine
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.guests.sweep import GuestSweep
-from hubgate.server.hub.lfs import store as lfs_store
+from hubgate.server.hub.lfs.files import KIND, find_used
 from hubgate.server.hub.repos import copied_refs, store
+from hubgate.server.objects.sweep import UnusedContentSweep
 from hubgate.server.storage import data_folder
 
 log = logging.getLogger("hubgate.worker")
 
 EVERY_SECONDS = 600.0
-# Folders of repos and large files per step.
+# Folders of repos per step.
 REPOS_PER_STEP = 200
-FILES_PER_STEP = 500
 MAX_PACKS = 20
 # Loose objects in one of the 256 folders over which they are evenly distributed.
 MAX_LOOSE_SAMPLED = 8
@@ -35,8 +38,6 @@ MAX_LOOSE_SAMPLED = 8
 ABANDONED_UPLOAD_AGE = DAY
 # The longest time between the creation of a folder and of its row.
 MAX_CREATION_TIME = HOUR
-# The longest time between receiving a large file and linking it.
-MAX_LINKING_TIME = DAY
 REPACK_SECONDS = 2 * 3600.0
 
 _REPACK = (
@@ -49,62 +50,21 @@ _REPACK = (
 
 
 @dataclass
-class LargeFileCleanup:
-    """Deletes large files that no repo links to, a day after they were received.
-
-    A client may upload the same file concurrently. So a file is first moved to a separate folder and checked again. If
-    it was received or linked just before the move, it is now recent or linked, and is moved back; an upload after the
-    move writes a new file. Files that a killed process left in that folder are checked by the next process.
-    """
-
-    repos: Repos
-    _round: Iterator[Path] = field(default_factory=lambda: iter(()))
-
-    async def step(self) -> bool:
-        """Check one batch of files; return whether there are more."""
-        files = await in_thread(lambda: list(islice(self._round, FILES_PER_STEP)))
-        if not files:
-            self._round = self.repos.large_files.all()
-            files = await in_thread(lambda: list(islice(self._round, FILES_PER_STEP)))
-        old = await in_thread(lambda: [file for file in files if self._is_old(file)])
-        linked = await self._linked(old)
-        folder = self.repos.large_files.deletion_candidates
-        await in_thread(_move_to_folder, [file for file in old if file.name not in linked], folder)
-        candidates = await in_thread(lambda: list(folder.glob("*")))
-        linked = await self._linked(candidates)
-        await in_thread(self._delete_or_restore, candidates, linked)
-        return len(files) == FILES_PER_STEP
-
-    async def _linked(self, files: Sequence[Path]) -> set[str]:
-        if not files:
-            return set()
-        names = [file.name for file in files]
-        return await self.repos.db.read_long(lambda tx: lfs_store.linked_among(tx, names))
-
-    def _delete_or_restore(self, candidates: Sequence[Path], linked: set[str]) -> None:
-        for file in candidates:
-            if file.name in linked or not self._is_old(file):
-                file.replace(self.repos.large_files.at(file.name))
-            else:
-                file.unlink()
-
-    def _is_old(self, file: Path) -> bool:
-        try:
-            return self.repos.clock() - int(file.stat().st_mtime * SECOND) >= MAX_LINKING_TIME
-        except FileNotFoundError:
-            return False
-
-
-@dataclass
 class Housekeeping:
     repos: Repos
     max_packs: int = MAX_PACKS
-    _large_files: LargeFileCleanup = field(init=False)
+    _large_files: UnusedContentSweep = field(init=False)
+    _xorbs: XorbCleanup = field(init=False)
+    _lost_xorbs: UnusedContentSweep = field(init=False)
     _guests: GuestSweep = field(init=False)
     _round: Iterator[Path] = field(default_factory=lambda: iter(()))
 
     def __post_init__(self) -> None:
-        self._large_files = LargeFileCleanup(self.repos)
+        repos = self.repos
+        self._large_files = UnusedContentSweep(repos.db, repos.large_files.objects, repos.clock, KIND, find_used)
+        self._xorbs = XorbCleanup(repos)
+        # Objects of uploads that were interrupted before their row was added.
+        self._lost_xorbs = UnusedContentSweep(repos.db, repos.objects, repos.clock, XORBS, find_used_objects)
         self._guests = GuestSweep(self.repos)
 
     async def step(self) -> bool:
@@ -121,7 +81,8 @@ class Housekeeping:
                 await self._maintain(folder)
             more_guests = await self._guests.step()
             more_files = await self._large_files.step()
-            return more_guests or more_files or len(folders) == REPOS_PER_STEP
+            more_xorbs = await self._xorbs.step() or await self._lost_xorbs.step()
+            return more_guests or more_files or more_xorbs or len(folders) == REPOS_PER_STEP
 
     async def _maintain(self, folder: Path) -> None:
         if not await store.exists(self.repos.db, folder.stem):
@@ -145,8 +106,17 @@ class Housekeeping:
         self._delete_older((folders / quarantine.FOLDER).glob("*"), ABANDONED_UPLOAD_AGE)
         for name in ("incoming", "parts"):
             self._delete_older((large / name).glob("*"), ABANDONED_UPLOAD_AGE)
+        self._restore_moved(large / "going")
         for deleted_folder in folders.glob("??/*.gone"):
             _remove(deleted_folder)
+
+    def _restore_moved(self, folder: Path) -> None:
+        """Move files back that an earlier version of the hub had moved in order to delete them."""
+        for file in folder.glob("*"):
+            place = folder.parent / file.name[:2] / file.name[2:4] / file.name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                file.replace(place)
 
     def _delete_older(self, paths: Iterator[Path], age: int) -> None:
         for path in paths:
@@ -171,10 +141,3 @@ def _remove(path: Path) -> None:
     # Another process may be deleting the same path.
     with contextlib.suppress(OSError):
         remove(path)
-
-
-def _move_to_folder(files: Sequence[Path], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for file in files:
-        with contextlib.suppress(FileNotFoundError):
-            file.replace(folder / file.name)

@@ -14,6 +14,7 @@ from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import Snapshot
 from hubgate.server.hub.context import Repos
+from hubgate.server.hub.quotas.quotas import check_added, used_if_limited
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.model import REPO_GONE, UNLINK_FIRST, Repo, RepoOwner, RepoType, check_repo_name
 from hubgate.server.hub.repos.redirects import update_redirects
@@ -55,7 +56,9 @@ async def move(
         if actor.user_id is not None:
             # Each move leaves a redirect that the owner of the namespace would have to unlink (attack O76).
             await repos.limiter.require_in(tx, MOVES_OF_REPO, repo.id)
+        used_before = await used_if_limited(tx, repos, owner)
         await store.set_owner_and_name(tx, repo.id, owner, name)
+        await check_added(tx, repos, owner, used_before)
         if before.repo_type is RepoType.SPACE:
             # Its app knows the name.
             await repos.on_space_content(tx, repo.id, before.card, now)

@@ -15,6 +15,7 @@ from hubgate.server.storage.schema import (
     spaces,
     tunnels,
     webhooks,
+    xet,
 )
 from hubgate.server.storage.schema.base import metadata
 
@@ -30,4 +31,5 @@ __all__ = [
     "spaces",
     "tunnels",
     "webhooks",
+    "xet",
 ]

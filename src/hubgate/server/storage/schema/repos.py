@@ -192,6 +192,20 @@ lfs_links = Table(
     sqlite_with_rowid=False,
 )
 
+# Stored content that nothing refers to and that is about to be deleted (objects/deletions.py).
+object_deletions = Table(
+    "object_deletions",
+    metadata,
+    Column("key", Text, primary_key=True),
+    # The first segment of the key, such as lfs.
+    Column("kind", Text, nullable=False),
+    Column("marked_at", BigInteger, nullable=False),
+    # 1 once the deletion has begun: the content may be gone, and cannot be used before the row is deleted.
+    Column("is_deleting", BigInteger, nullable=False),
+    Index(None, "kind", "marked_at"),
+    sqlite_with_rowid=False,
+)
+
 _WAITING = text("num = 0")
 
 # Bytes that users without write permission store in repos (hub/guests/charges.py).

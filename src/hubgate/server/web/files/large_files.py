@@ -1,7 +1,9 @@
 """Git LFS: the batch API, and the signed addresses for uploads and downloads."""
 
-from collections.abc import AsyncIterator, Collection, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import quote
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -19,25 +21,28 @@ from hubgate.server.http.render import LfsResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.guests import store as guest_store
 from hubgate.server.hub.guests.charges import charge_of, charge_uploads, use_files
-from hubgate.server.hub.lfs import parts, store
+from hubgate.server.hub.lfs import contents, parts, store
 from hubgate.server.hub.lfs.parts import PartLayout
 from hubgate.server.hub.lfs.signed_urls import DOWNLOAD_VALIDITY_SECONDS, UPLOAD_VALIDITY, UrlGrant
+from hubgate.server.hub.quotas.quotas import check_announced, check_file
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.files.media_types import BYTES
 from hubgate.server.web.files.responses import FileSender
+from hubgate.server.web.files.stored_content import ContentSender
 from hubgate.server.web.repo_routes import COMMON_ANSWERS, EndpointForType, repo_endpoint, repo_endpoint_with_target
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 MAX_OBJECTS = 1000
 LARGEST_FILE = 1 << 40
 # The maximum number of part URLs in one response. Files whose parts do not fit are uploaded in one piece.
 MAX_PARTS = 2_000
+CONCURRENT_LOOKUPS = 16
 
 
 class LargeObject(msgspec.Struct):
@@ -49,6 +54,13 @@ class BatchRequest(msgspec.Struct):
     operation: Literal["upload", "download"]
     objects: Annotated[list[LargeObject], msgspec.Meta(max_length=MAX_OBJECTS)]
     transfers: list[str] = msgspec.field(default_factory=lambda: ["basic"])
+    ref: "BatchRef | None" = None
+
+
+class BatchRef(msgspec.Struct):
+    """The branch that a client uploads to."""
+
+    name: str = ""
 
 
 class UploadedPart(msgspec.Struct, rename="camel"):
@@ -70,23 +82,30 @@ class ObjectAnswer(msgspec.Struct):
 
 
 def routes(repos: Repos) -> list[Route]:
-    sender = FileSender(repos.limits.stall_seconds)
+    sender = ContentSender(FileSender(repos.limits.stall_seconds), repos)
 
     async def batch(request: HubRequest, given: tuple[Repo, BatchRequest]) -> Response:
         repo, body = given
         if body.operation == "download":
             hidden = await _hidden_from(repos, repo, caller_of(request), body.objects)
-            results = [await _download_answer(repos, repo, item, hidden) for item in body.objects]
+            results = await in_parallel(lambda item: _download_answer(repos, repo, item, hidden), body.objects)
+        elif "xet" in body.transfers:
+            # The client sends the files as chunks, with a token from this address. What they add is not known yet.
+            by_guest = charge_of(repo, caller_of(request).identity) is not None
+            href = _token_address(repos, repo, body.ref, by_guest=by_guest)
+            results = await in_parallel(lambda item: _chunked_answer(repos, repo, item, href), body.objects)
+            return LfsResponse({"transfer": "xet", "objects": results, "hash_algo": "sha256"})
         else:
-            by_guest = await _charge_guest(repos, repo, caller_of(request).identity, body.objects)
+            by_guest = await _charge(repos, repo, caller_of(request).identity, body.objects)
             # A part that is sent twice is stored twice, but a guest is charged once per file: guests get no parts.
             remaining_parts = MAX_PARTS if "multipart" in body.transfers and not by_guest else 0
-            results = []
+            planned: list[tuple[LargeObject, PartLayout | None]] = []
             for item in body.objects:
                 layout = _layout(repos, item.size) if item.size >= repos.limits.multipart_threshold else None
                 layout = layout if layout and layout.count <= remaining_parts else None
-                results.append(await _upload_answer(repos, repo, item, layout, by_guest=by_guest))
+                planned.append((item, layout))
                 remaining_parts -= layout.count if layout else 0
+            results = await in_parallel(lambda plan: _upload_answer(repos, repo, *plan, by_guest=by_guest), planned)
         return LfsResponse({"transfer": "basic", "objects": results, "hash_algo": "sha256"})
 
     async def verify(request: HubRequest) -> Response:
@@ -133,10 +152,11 @@ def routes(repos: Repos) -> list[Route]:
 
     async def download(request: HubRequest) -> ASGIApp:
         grant = _verified_grant(repos, request, "download")
-        if not await _is_stored(repos, grant.repo_id, grant.oid, grant.size):
+        content = await contents.find(repos, grant.repo_id, grant.oid)
+        if content is None or content.size != grant.size:
             raise NotFound("The repo or the file was deleted.", code="EntryNotFound")
         headers = {"content-type": BYTES, "etag": f'"{grant.oid}"'}
-        return sender.file(request, repos.large_files.at(grant.oid), grant.size, headers)
+        return await sender.send(request, content, headers)
 
     batch_endpoint = repo_endpoint_with_target(repos, _BATCH_ACTIONS, _batch_target, batch)
     locks_endpoint = repo_endpoint(repos, Action.REPO_SEE, locks)
@@ -198,6 +218,17 @@ async def _batch_target(request: HubRequest, repo: Repo) -> Target[tuple[Repo, B
     return Target((repo, body), repo_resource, further_checks=(checks,))
 
 
+async def in_parallel(look_up: Callable[[V], Awaitable[T]], values: Sequence[V]) -> list[T]:
+    """Look up many files, several at once: an object store takes its time for each."""
+    turns = asyncio.Semaphore(CONCURRENT_LOOKUPS)
+
+    async def in_turn(value: V) -> T:
+        async with turns:
+            return await look_up(value)
+
+    return await asyncio.gather(*map(in_turn, values))
+
+
 async def _hidden_from(repos: Repos, repo: Repo, caller: Caller, objects: Sequence[LargeObject]) -> set[str]:
     """Return the files hidden from the caller: uploads of guests that no pull request uses, so that strangers cannot
     use a repo as a file host (attack O72).
@@ -209,32 +240,50 @@ async def _hidden_from(repos: Repos, repo: Repo, caller: Caller, objects: Sequen
 
 
 async def _download_answer(repos: Repos, repo: Repo, item: LargeObject, hidden: Collection[str]) -> ObjectAnswer:
-    size = await store.size_of(repos.db, repo.id, item.oid) if item.oid not in hidden else None
-    if size is None or not await in_thread(repos.large_files.has, item.oid, size):
+    content = await contents.find(repos, repo.id, item.oid) if item.oid not in hidden else None
+    if content is None:
         error = {"code": 404, "message": "File not found in this repo."}
         return ObjectAnswer(item.oid, item.size, error=error)
-    grant = UrlGrant("download", repo.id, item.oid, size, repos.clock() + DOWNLOAD_VALIDITY_SECONDS * SECOND)
-    action = {"href": grant.url(repos), "expires_in": DOWNLOAD_VALIDITY_SECONDS}
-    return ObjectAnswer(item.oid, size, actions={"download": action})
+    grant = UrlGrant("download", repo.id, item.oid, content.size, repos.clock() + DOWNLOAD_VALIDITY_SECONDS * SECOND)
+    link = None
+    if content.chunked is None:
+        link = await repos.large_files.link(item.oid, DOWNLOAD_VALIDITY_SECONDS, {"content-type": BYTES})
+    action = {"href": link or grant.url(repos), "expires_in": DOWNLOAD_VALIDITY_SECONDS}
+    return ObjectAnswer(item.oid, content.size, actions={"download": action})
 
 
 def _layout(repos: Repos, size: int) -> PartLayout:
     return PartLayout(size, repos.limits.part_bytes)
 
 
-async def _charge_guest(repos: Repos, repo: Repo, identity: Identity, objects: Sequence[LargeObject]) -> bool:
-    """Charge a guest for these files before the upload and return whether the caller is a guest. A file that a guest
-    uploaded is charged to the owner once a writer uploads it too.
+async def _charge(repos: Repos, repo: Repo, identity: Identity, objects: Sequence[LargeObject]) -> bool:
+    """Charge a guest for these files before the upload, or check the owner's quota; return whether the caller is a
+    guest. A file that a guest uploaded is charged to the owner once a writer uploads it too.
     """
     charge = charge_of(repo, identity)
-    if charge is None:
-        await use_files(repos, repo, None, {item.oid for item in objects})
-        return False
     # If a request lists a file twice with different sizes, the larger size is charged.
     largest = {item.oid: item.size for item in sorted(objects, key=lambda item: item.size)}
-    missing = {oid: size for oid, size in largest.items() if not await _is_stored(repos, repo.id, oid, size)}
+    stored = await in_parallel(lambda file: _is_stored(repos, repo.id, *file), list(largest.items()))
+    missing = {oid: size for (oid, size), is_stored in zip(largest.items(), stored, strict=True) if not is_stored}
+    if charge is None:
+        await check_announced(repos, repo, sum(missing.values()))
+        await use_files(repos, repo, None, {item.oid for item in objects})
+        return False
     await charge_uploads(repos, repo, charge.user_id, missing)
     return True
+
+
+def _token_address(repos: Repos, repo: Repo, ref: BatchRef | None, *, by_guest: bool) -> str:
+    """The address of the token for an upload to a branch, or to a new pull request of a guest."""
+    branch = ref.name.removeprefix("refs/heads/") if ref else ""
+    rev, query = quote(branch or "main", safe=""), "?create_pr=1" if by_guest else ""
+    return f"{repos.base_url}/api/{repo.repo_type.plural}/{repo.full_name}/xet-write-token/{rev}{query}"
+
+
+async def _chunked_answer(repos: Repos, repo: Repo, item: LargeObject, href: str) -> ObjectAnswer:
+    if await _is_stored(repos, repo.id, item.oid, item.size):
+        return ObjectAnswer(item.oid, item.size)
+    return ObjectAnswer(item.oid, item.size, actions={"upload": {"href": href}})
 
 
 async def _upload_answer(
@@ -270,7 +319,8 @@ def _verified_grant(repos: Repos, request: HubRequest, verb: str) -> UrlGrant:
 
 
 async def _is_stored(repos: Repos, repo_id: str, oid: str, size: int) -> bool:
-    return await store.size_of(repos.db, repo_id, oid) == size and await in_thread(repos.large_files.has, oid, size)
+    content = await contents.find(repos, repo_id, oid)
+    return content is not None and content.size == size
 
 
 async def _link(repos: Repos, grant: UrlGrant) -> None:
@@ -279,9 +329,11 @@ async def _link(repos: Repos, grant: UrlGrant) -> None:
     async def unit(tx: Tx) -> None:
         if not await repo_store.exists(tx, grant.repo_id):
             raise NotFound("The repo was deleted by another request.", code="RepoNotFound")
+        if not grant.guest:
+            await check_file(tx, repos, grant.repo_id, grant.oid, grant.size)
         await store.link(tx, grant.repo_id, grant.oid, grant.size, None, now, by_guest=grant.guest == 1)
 
-    await repos.db.write(unit)
+    await repos.db.write_long(unit)
 
 
 async def _read(request: HubRequest, shape: type[T]) -> T:

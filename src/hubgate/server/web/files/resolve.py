@@ -9,21 +9,25 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import caller_of
+from hubgate.server.access.identity import Identity
+from hubgate.server.access.policy import decide
 from hubgate.server.edge.routes import Check, Route, Target
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
+from hubgate.server.hub.cas.files_store import ChunkedFile
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects
 from hubgate.server.hub.git.objects import EntryType, TreeEntry
-from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.lfs import store as lfs_store
+from hubgate.server.hub.lfs import contents
 from hubgate.server.hub.repos import lookup
 from hubgate.server.hub.repos.lookup import PathAtRevision
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.jobs.slots import Slots
 from hubgate.server.web.files.media_types import media_type
 from hubgate.server.web.files.responses import FileSender, is_not_modified, precondition_fails
+from hubgate.server.web.files.stored_content import ContentSender
 from hubgate.server.web.repo_routes import (
     EndpointForType,
     first_rest_segment,
@@ -39,6 +43,7 @@ READABLE_BEFORE_GATE = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
 def routes(repos: Repos) -> list[Route]:
     slots = Slots(64, 16, "Too many downloads at once. Try again.", max_per_repo=32)
     sender = FileSender(repos.limits.stall_seconds)
+    content_sender = ContentSender(sender, repos)
 
     async def resolve(request: HubRequest, repo: Repo) -> ASGIApp:
         at = await locate(request, repo)
@@ -72,12 +77,12 @@ def routes(repos: Repos) -> list[Route]:
             size = entry.pointer.pointer_size if entry.pointer else entry.size
             return sender.blob(request, slots, folder, entry.sha, size, content, headers)
         # Knowing a hash does not grant access: the file must have been uploaded to this repo.
-        stored_size = await lfs_store.size_of(repos.db, repo.id, entry.pointer.oid)
-        if stored_size != entry.pointer.size or not await in_thread(
-            repos.large_files.has, entry.pointer.oid, stored_size
-        ):
+        stored = await contents.find(repos, repo.id, entry.pointer.oid)
+        if stored is None or stored.size != entry.pointer.size:
             return _no_entry(revision.sha, at.path, at.rev)
-        return sender.file(request, repos.large_files.at(entry.pointer.oid), entry.pointer.size, headers)
+        if stored.chunked is not None:
+            headers |= _chunked_headers(repos, repo, caller_of(request).identity, stored.chunked, revision.sha)
+        return await content_sender.send(request, stored, headers)
 
     resolve_endpoint = repo_endpoint_with_target(
         repos, (Action.REPO_SEE, Action.REPO_READ_CONTENT), find_target, resolve
@@ -117,6 +122,21 @@ def _headers(entry: TreeEntry, commit: str, path: str, *, by_pointer: bool) -> d
         # A file at a commit never changes, but permissions do.
         "cache-control": "no-cache",
         "vary": "Authorization, Cookie",
+    }
+
+
+def _chunked_headers(repos: Repos, repo: Repo, identity: Identity, file: ChunkedFile, commit: str) -> dict[str, str]:
+    """Headers with which clients read a file as chunks: its Xet hash, and where to get a token. Not for the files of a
+    gated repo that are readable before access is granted: their readers get no token.
+    """
+    if not decide(identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed:
+        return {}
+    token = f"{repos.base_url}/api/{repo.repo_type.plural}/{repo.full_name}/xet-read-token/{commit}"
+    reconstruction = f"{repos.base_url}/xet/v1/reconstructions/{file.hash}"
+    return {
+        "x-xet-hash": file.hash,
+        "x-xet-refresh-route": token,
+        "link": f'<{token}>; rel="xet-auth", <{reconstruction}>; rel="xet-reconstruction-info"',
     }
 
 

@@ -69,7 +69,7 @@ class FileSender(Struct, frozen=True):
             parts = _from_git(slots, share_key_of(request), folder, sha, part)
             return StreamedResponse(parts, headers, status, self.longest_stall)
 
-        return _range_or_whole(request, size, headers, answer)
+        return range_or_whole(request, size, headers, answer)
 
     def file(self, request: HubRequest, path: Path, size: int, headers: dict[str, str]) -> ASGIApp:
         """Send a file from disk."""
@@ -79,12 +79,13 @@ class FileSender(Struct, frozen=True):
                 return _PathSendResponse(path, headers, status)
             return StreamedResponse(_from_disk(path, part), headers, status, self.longest_stall)
 
-        return _range_or_whole(request, size, headers, answer)
+        return range_or_whole(request, size, headers, answer)
 
 
-def _range_or_whole(
+def range_or_whole(
     request: HubRequest, size: int, headers: dict[str, str], answer: Callable[[Span, int, dict[str, str]], ASGIApp]
 ) -> ASGIApp:
+    """Answer with the requested range, or the whole file. `answer` receives the span, the status and the headers."""
     headers = {**headers, "accept-ranges": "bytes"}
     if size == 0 and "range" in request.headers:
         # An empty file has no satisfiable range. An existing client requests the first byte to learn the size and does

@@ -15,6 +15,7 @@ from hubgate.server.errors import BadRequest, NotFound
 from hubgate.server.http.forms import Fields, parse_fields
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import FORM_TYPE, HubRequest
+from hubgate.server.hub.cas import files_store
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import history, trees
 from hubgate.server.hub.git.objects import EntryType, TreeEntry
@@ -92,6 +93,8 @@ def _file_routes(repos: Repos) -> list[Route]:
         # Another host might serve a large file to anyone who knows its hash, so the hash is hidden like the content.
         hide = not decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed
         items = [_entry(entry, hide_hash=hide) for entry in entries]
+        if not hide:
+            await add_xet_hashes(repo, items)
         if expand:
             paths = [entry.path for entry in entries]
             changes = await history.last_changes(repos.folders.of(repo.id), sha, paths)
@@ -100,6 +103,14 @@ def _file_routes(repos: Repos) -> list[Route]:
                 moment = iso(change.time * SECOND)
                 entry["lastCommit"] = {"id": change.sha, "title": change.title, "date": moment}
         return items
+
+    async def add_xet_hashes(repo: Repo, items: list[dict[str, Any]]) -> None:
+        """Add the hash with which clients read a file as chunks, without asking for its headers first."""
+        oids = {item["lfs"]["oid"] for item in items if "lfs" in item}
+        found = await repos.db.read_long(lambda tx: files_store.hashes_of(tx, repo.id, oids)) if oids else {}
+        for item in items:
+            if "lfs" in item and item["lfs"]["oid"] in found:
+                item["xetHash"] = found[item["lfs"]["oid"]]
 
     see, answers = Action.REPO_SEE, {200: ("Files and folders.", list[dict[str, Any]])}
     query = (

@@ -1,7 +1,6 @@
 """`/preupload/{rev}` and `/commit/{rev}`: commits over HTTP."""
 
-import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
@@ -15,16 +14,17 @@ from hubgate.server.errors import BadRequest, PayloadTooLarge, Unprocessable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.commits.commit import commit
-from hubgate.server.hub.commits.preupload import Answer, Candidate, upload_modes
+from hubgate.server.hub.commits.preupload import Answer, Candidate, added_size, upload_modes
 from hubgate.server.hub.commits.request_reader import CommitRequestReader
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions.pull_requests import commit_as_pull_request
 from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.quotas.quotas import check_announced
 from hubgate.server.hub.repos import lookup
-from hubgate.server.hub.repos.model import Repo, RepoType
+from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.api.repos import destinations, queries
 from hubgate.server.web.api.repos.destinations import Destination
-from hubgate.server.web.repo_routes import api_routes, repo_endpoint, repo_endpoint_with_target
+from hubgate.server.web.repo_routes import api_routes, repo_endpoint_with_target
 
 # Existing clients send 256 files per request.
 MAX_FILES = 2_000
@@ -33,15 +33,6 @@ LARGEST_COMMIT = 4096 * MIB
 COMMIT_SECONDS = 600.0
 # The whole body is in memory. Clients that use this older format send larger files via LFS.
 LARGEST_OBJECT = 32 * MIB
-
-
-NO_XET = "This hub accepts large files via LFS, not Xet. If the upload fails, set HF_HUB_DISABLE_XET=1 and try again."
-SHARD_WARNING = (
-    "If push_to_hub fails with 'No such file or directory', set HF_HUB_DISABLE_XET=1 and HF_HUB_USER_AGENT_ORIGIN=lfs "
-    "and try again."
-)
-_CLIENT_VERSION = re.compile(r"hf_hub/(\d+)\.(\d+)")
-_SHARD = re.compile(r"-\d{5}-of-\d{5}\.parquet\Z")
 
 
 class Preupload(msgspec.Struct, rename="camel"):
@@ -74,7 +65,6 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
         if len(body.files) > MAX_FILES:
             raise Unprocessable(f"Send at most {MAX_FILES:,} files at once.")
         revision = await lookup.revision(repos, repo, destination.rev)
-        client = request.headers.get("user-agent", "")
         results = await upload_modes(
             repos,
             repo,
@@ -82,20 +72,11 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
             body.files,
             ignore=body.git_ignore,
             attributes=body.git_attributes,
-            inline_only=insists_on_xet(client) and not uploads_before_commit(client),
             may_read=decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed,
         )
-        response = JsonResponse(PreuploadAnswer(results))
-        if insists_on_xet(client) and any(answer.upload_mode == "lfs" for answer in results):
-            # Clients show this warning at once. From the response to xet-write-token they show only the status.
-            response.headers["x-hf-warning"] = f"large-files; {NO_XET}"
-        elif (
-            insists_on_xet(client)
-            and repo.type == RepoType.DATASET.value
-            and may_upload_before_commit(client, body.files)
-        ):
-            response.headers["x-hf-warning"] = f"shards; {SHARD_WARNING}"
-        return response
+        if decide(caller_of(request).identity, Action.REPO_WRITE, repo.as_resource()).allowed:
+            await check_announced(repos, repo, added_size(body.files, results))
+        return JsonResponse(PreuploadAnswer([result.answer for result in results]))
 
     async def commit_to(request: HubRequest, destination: Destination) -> JsonResponse:
         repo = destination.repo
@@ -115,9 +96,6 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
         if created.pull_request is not None:
             answer.pull_request_url = f"{address}/discussions/{created.pull_request}"
         return JsonResponse(answer)
-
-    async def no_xet(_: HubRequest, __: Repo) -> JsonResponse:
-        raise Unprocessable(NO_XET)
 
     query = (Query("create_pr", "Create a pull request with the commit.", {"type": "boolean"}),)
     failures = {412: ("The branch was changed by another request.", None), 422: ("The request is invalid.", None)}
@@ -144,37 +122,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
             body_seconds=COMMIT_SECONDS,
             streams=True,
         ),
-        *api_routes(
-            "GET",
-            "/xet-write-token/{rev:path}",
-            repo_endpoint(repos, Action.REPO_SEE, no_xet),
-            "Not supported; the error says how to upload to a repo",
-            {422: (NO_XET, None)},
-        ),
     ]
-
-
-def insists_on_xet(user_agent: str) -> bool:
-    """Whether the client sends large files to Xet without asking the hub. Versions from 1.20 on do, unless they are
-    configured otherwise and therefore send an origin in the user agent.
-    """
-    match = _CLIENT_VERSION.search(user_agent)
-    return match is not None and (int(match[1]), int(match[2])) >= (1, 20) and "origin/" not in user_agent
-
-
-def uploads_before_commit(user_agent: str) -> bool:
-    """Whether the client uploads files before the commit. The datasets library does, and cannot send them inside the
-    commit, because it has deleted them by then.
-    """
-    return "datasets/" in user_agent
-
-
-def may_upload_before_commit(user_agent: str, files: Sequence[Candidate]) -> bool:
-    """Whether the client may be the datasets library before 5.0, which does not send its name and uploads one shard at
-    a time. Other clients may look the same but still have the file; they must send it inside the commit, which is the
-    only way that works with default settings.
-    """
-    return user_agent.startswith("unknown/") and len(files) == 1 and _SHARD.search(files[0].path) is not None
 
 
 async def _parts(request: HubRequest) -> AsyncIterator[bytes]:

@@ -15,6 +15,8 @@ from hubgate.server.errors import FieldErrors, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.collections import store as collection_store
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.quotas.quotas import usage_of
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.web.account_paths import address_of, organization_route
 from hubgate.server.web.pages.organizations.members import PATH as MEMBERS
@@ -27,10 +29,10 @@ _PROFILE_PAGE = "organization/profile.html"
 _CHANGE = Action.ORG_WRITE_SETTINGS
 
 
-def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+def routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Route]:
     return [
         *_creation_routes(pages, accounts),
-        *_profile_routes(pages, accounts),
+        *_profile_routes(pages, accounts, repos),
         *_deletion_routes(pages, accounts),
     ]
 
@@ -61,8 +63,8 @@ def _creation_routes(pages: Pages, accounts: Accounts) -> list[Route]:
     ]
 
 
-def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
-    def values(organization: Organization, **submitted: str) -> dict[str, Any]:
+def _profile_routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Route]:
+    async def values(organization: Organization, **submitted: str) -> dict[str, Any]:
         """Values of the fields; rejected input is shown again."""
         return {
             "organization": organization,
@@ -73,13 +75,14 @@ def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
                 "name": organization.name,
                 **submitted,
             },
+            "storage": await usage_of(repos, "org", organization.id),
         }
 
     async def redirect_to_profile(_: HubRequest, organization: Organization) -> Response:
         return RedirectResponse(address_of(_PROFILE, organization.name), 303)
 
     async def show(request: HubRequest, organization: Organization) -> Response:
-        return pages.page(request, _PROFILE_PAGE, **values(organization))
+        return pages.page(request, _PROFILE_PAGE, **await values(organization))
 
     async def save(request: HubRequest, organization: Organization) -> Response:
         fullname, website = request.form_fields.get("fullname"), request.form_fields.get("website")
@@ -87,7 +90,11 @@ def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
             await settings.set_profile(accounts, organization, fullname, website, actor_of(request))
         except FieldErrors as error:
             return pages.show_errors(
-                request, _PROFILE_PAGE, error, "fullname", **values(organization, fullname=fullname, website=website)
+                request,
+                _PROFILE_PAGE,
+                error,
+                "fullname",
+                **await values(organization, fullname=fullname, website=website),
             )
         return pages.redirect(address_of(_PROFILE, organization.name), "Saved.")
 
@@ -101,7 +108,7 @@ def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         try:
             await settings.rename(accounts, organization, name, actor_of(request))
         except (FieldErrors, TooManyRequests) as error:
-            return pages.show_errors(request, _PROFILE_PAGE, error, "name", **values(organization, name=name))
+            return pages.show_errors(request, _PROFILE_PAGE, error, "name", **await values(organization, name=name))
         return pages.redirect(address_of(_PROFILE, name), f"Renamed to {name}.")
 
     def page(method: str, path: str, handler: Handler[Organization], action: Action, summary: str) -> Route:

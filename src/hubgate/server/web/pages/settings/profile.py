@@ -15,6 +15,8 @@ from hubgate.server.errors import Conflict, FieldErrors, HubError, TooManyReques
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.collections import store as collection_store
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.quotas.quotas import usage_of
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.web import cookies
 from hubgate.server.web.rendering import Pages
@@ -26,18 +28,23 @@ _PROFILE_PAGE, _DELETE_PAGE = "settings/profile.html", "settings/delete.html"
 _READ, _WRITE, _CREDENTIALS = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS, Action.ACCOUNT_CREDENTIALS
 
 
-def routes(pages: Pages, accounts: Accounts) -> list[Route]:
-    return [*_profile_routes(pages, accounts), *_deletion_routes(pages, accounts)]
+def routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Route]:
+    return [*_profile_routes(pages, accounts, repos), *_deletion_routes(pages, accounts)]
 
 
-def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
+def _profile_routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Route]:
     def values_for(user: User, **submitted: str) -> dict[str, str]:
         """Values of the fields; rejected input is shown again."""
         return {"fullname": user.fullname, "website": user.website, "username": user.name, "email": "", **submitted}
 
     async def page_values(user: User, **submitted: str) -> dict[str, Any]:
         wants_mail = await account_store.wants_discussion_mail(accounts.db, user.id)
-        return {"section": PATH, "values": values_for(user, **submitted), "wants_discussion_mail": wants_mail}
+        return {
+            "section": PATH,
+            "values": values_for(user, **submitted),
+            "wants_discussion_mail": wants_mail,
+            "storage": await usage_of(repos, "user", user.id),
+        }
 
     async def show_errors(request: HubRequest, user: User, error: HubError, at: str, **submitted: str) -> Response:
         return pages.show_errors(request, _PROFILE_PAGE, error, at, **await page_values(user, **submitted))

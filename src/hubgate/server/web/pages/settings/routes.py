@@ -8,6 +8,7 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.edge.routes import Route, own
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
+from hubgate.server.hub.context import Repos
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.web.pages.settings import (
     export,
@@ -21,7 +22,7 @@ from hubgate.server.web.rendering import Pages
 from hubgate.server.webhooks.context import Webhooks
 
 
-def routes(pages: Pages, accounts: Accounts, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
+def routes(pages: Pages, accounts: Accounts, repos: Repos, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
     async def redirect_to_profile(_: HubRequest, __: Caller) -> Response:
         return RedirectResponse(profile.PATH, 303)
 
@@ -33,7 +34,7 @@ def routes(pages: Pages, accounts: Accounts, oauth: OAuth, webhooks: Webhooks) -
             Surface.PAGE,
             "Redirect to the first page of the settings",
         ),
-        *profile.routes(pages, accounts),
+        *profile.routes(pages, accounts, repos),
         *password.routes(pages, accounts),
         *sessions.routes(pages, accounts),
         *tokens.routes(pages, accounts, oauth),
