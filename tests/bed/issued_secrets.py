@@ -11,6 +11,8 @@ from tests.bed.resource_servers import register
 from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.organizations import invitations
+from hubgate.server.oauth.registration import clients, initial_tokens
+from hubgate.server.oauth.registration.model import ClientMetadata
 from hubgate.server.resources import Hub
 
 PASSWORDS = ("the first passphrase", "the second passphrase", "a passphrase that is wrong")
@@ -48,7 +50,14 @@ def collect_issued_secrets(hub: RunningHub) -> dict[str, str]:
         given["open reset"] = _mailed(hub, "boss@example.org", "Reset")
         with_token = client.get("/api/whoami-v2", headers={"authorization": f"Bearer {given['token']}"})
         assert with_token.status_code == 200
-    return given | _app_secrets(hub) | _device_secrets(hub)
+    return given | _app_secrets(hub) | _device_secrets(hub) | _registration_secrets(hub)
+
+
+def _registration_secrets(hub: RunningHub) -> dict[str, str]:
+    initial, _ = hub.call(lambda opened: initial_tokens.create(opened.oauth))
+    metadata = ClientMetadata(redirect_uris=["https://app.example/"])
+    _, token = hub.call(lambda opened: clients.register(opened.oauth, metadata, "", "192.0.2.1"))
+    return {"registration token": initial, "registration access token": token}
 
 
 def _app_secrets(hub: RunningHub) -> dict[str, str]:

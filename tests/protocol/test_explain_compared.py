@@ -61,9 +61,9 @@ def test_port_on_loopback_is_not_marked(hub: RunningHub) -> None:
             "https://app.example/<mark>callback</mark> http://localhost/cb",
         ),
         (
-            {"scope": "openid fly offline_access"},
+            {"scope": "openid jobs offline_access"},
             "scope",
-            "openid <mark>fly</mark> offline_access",
+            "openid <mark>jobs</mark> offline_access",
             "read-repos email profile openid",
         ),
         ({"response_type": "token"}, "response_type", "<mark>token</mark>", "code"),

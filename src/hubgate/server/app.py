@@ -12,6 +12,7 @@ from hubgate.server.edge.table import RouteTable
 from hubgate.server.http.csrf import Csrf
 from hubgate.server.http.headers import StandardHeaders
 from hubgate.server.http.render import ErrorRenderer
+from hubgate.server.oauth.registration.model import OFF
 from hubgate.server.oauth.tokens import access_jwt
 from hubgate.server.oauth.tokens.bearer import BearerTokens
 from hubgate.server.resources import Hub
@@ -66,14 +67,14 @@ from hubgate.server.web.files import large_files, resolve
 from hubgate.server.web.gateway import routes as gateway
 from hubgate.server.web.git import routes as git
 from hubgate.server.web.oauth import device as device_endpoint
-from hubgate.server.web.oauth import discovery, jwks, revocation, userinfo
+from hubgate.server.web.oauth import discovery, jwks, registration, revocation, userinfo
 from hubgate.server.web.oauth import token as token_endpoint
 from hubgate.server.web.pages import api_reference, home, profiles, theme
 from hubgate.server.web.pages import operator as operator_pages
 from hubgate.server.web.pages import redirects as redirect_pages
 from hubgate.server.web.pages.collections import routes as collection_pages
 from hubgate.server.web.pages.entry import routes as entry_pages
-from hubgate.server.web.pages.oauth import authorize, developers, device, explain, protect
+from hubgate.server.web.pages.oauth import authorize, developers, device, explain, logout, protect
 from hubgate.server.web.pages.oauth import connected_apps as connected_app_pages
 from hubgate.server.web.pages.oauth import resource_servers as resource_server_pages
 from hubgate.server.web.pages.oauth.apps import routes as app_pages
@@ -99,10 +100,11 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
     hardware = space_runtime.flavor(settings.spaces_cpu, settings.spaces_memory, settings.spaces_disk)
     documented: list[Route] = [
         *probes.routes(hub.db, settings),
-        *discovery.routes(settings.base_url),
+        *discovery.routes(settings.base_url, registration=settings.dynamic_registration != OFF),
         *jwks.routes(hub.keys),
         *token_endpoint.routes(hub.oauth),
         *device_endpoint.routes(hub.oauth),
+        *registration.routes(hub.oauth),
         *webhooks.routes(hub.webhooks, hub.accounts),
         *webhook_replays.routes(hub.webhooks, hub.accounts),
         *tunnels.routes(hub.webhooks, guard, hub.limits.permission_check_seconds),
@@ -113,6 +115,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *userinfo.routes(settings.base_url),
         *revocation.routes(hub.oauth, bearer),
         *authorize.routes(pages, hub.oauth, csrf),
+        *logout.routes(pages, hub.accounts, hub.oauth, csrf),
         *connected_app_pages.routes(pages, hub.oauth, hub.webhooks),
         *connected_apps.routes(hub.oauth, hub.webhooks),
         *compatibility.routes(),

@@ -34,7 +34,7 @@ from hubgate.server.edge.routes import Route
 from hubgate.server.errors import BadRequest, TokenForAnotherServer, Unauthorized
 from hubgate.server.events import depth
 from hubgate.server.http.cookies import SESSION, read_cookie
-from hubgate.server.http.request import HubRequest
+from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.background_writes import BackgroundWrites
@@ -87,6 +87,8 @@ class Guard(Struct, frozen=True, dict=True):
             return await self.session_caller(request) if route.method == "GET" else ANONYMOUS
         if route.surface.value.by_storage_token:
             return await self._storage_caller(self._open_storage_token(request))
+        if route.accepts_body_token and request.content_type == FORM_TYPE:
+            request.body_token = (await request.read_form()).get("access_token")
         find = self._token_caller if route.any_audience else self._hub_token_caller
         return await find(request, route.surface)
 
@@ -148,9 +150,12 @@ class Guard(Struct, frozen=True, dict=True):
 
     async def _token_caller(self, request: HubRequest, surface: Surface) -> Caller:
         header = request.headers.get("authorization")
-        if header is None:
+        if header is None and not request.body_token:
             return ANONYMOUS
-        text = _token_in_header(header, surface)
+        if header is not None and request.body_token:
+            # Otherwise a proxy and this hub could check different tokens (RFC 6750, section 2).
+            raise BadRequest("Send the token once: in the Authorization header or in the body.")
+        text = request.body_token if header is None else _token_in_header(header, surface)
         read = read_token(text)
         if read is None and self.read_jwt is not None:
             read = await self.read_jwt(text)

@@ -8,6 +8,8 @@ from hubgate.server.oauth.errors import invalid_scope
 from hubgate.server.oauth.resource_servers.model import MAX_SCOPES, ResourceServer, is_scope_name
 from hubgate.server.scopes import IDENTITY_SCOPES, IGNORED_SCOPES, SCOPE_NAMES, parse_scopes, unknown_scope_message
 
+_WRONG_SEPARATORS = frozenset(",;\t\n")
+
 
 def scopes_of(oauth: OAuth, app: App) -> tuple[str, ...]:
     """The app's scopes, without those the operator no longer defines: the consent page could not describe them."""
@@ -32,6 +34,19 @@ def requested_scopes(oauth: OAuth, app: App, given: str | None) -> tuple[str, ..
         if name not in allowed:
             raise invalid_scope(_explain(oauth, name, allowed))
     return requested
+
+
+def known_scopes(oauth: OAuth, app: App, given: str | None) -> tuple[str, ...]:
+    """Like `requested_scopes`, but ignores names that this hub does not know if others remain.
+
+    For requests that a user approves on a page, which lists the scopes. Clients for several servers send all they know.
+    """
+    if given is None:
+        return requested_scopes(oauth, app, None)
+    names = parse_scopes(given)
+    known = SCOPE_NAMES | {extra.name for extra in oauth.extra_scopes}
+    kept = [name for name in names if name in known | IGNORED_SCOPES or _WRONG_SEPARATORS & set(name)]
+    return requested_scopes(oauth, app, " ".join(kept if known.intersection(kept) else names))
 
 
 def requested_scopes_on(
@@ -104,7 +119,7 @@ def _offer(servers: Sequence[ResourceServer]) -> str:
 
 
 def _explain(oauth: OAuth, scope: str, allowed: tuple[str, ...]) -> str:
-    if {",", ";", "\t", "\n"} & set(scope):
+    if _WRONG_SEPARATORS & set(scope):
         return "Separate scopes with spaces."
     if scope in SCOPE_NAMES:
         return f"{scope} is not ticked in this app's settings."

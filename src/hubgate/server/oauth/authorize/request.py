@@ -69,8 +69,10 @@ class AuthorizationRequest(Struct, frozen=True):
     prompt: frozenset[str]
     max_age: int | None
     login_hint: str
-    # The user named by id_token_hint, if sent.
+    # The user named by id_token_hint or in claims, if sent.
     expected_user: str | None
+    # The claims to store with the code (oauth/claims.py).
+    claims: str = ""
 
     @property
     def access(self) -> AccessRequest:

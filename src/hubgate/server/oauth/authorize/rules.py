@@ -19,12 +19,14 @@ from hubgate.server.oauth.authorize.request import (
     ReturnAddress,
     ShownError,
 )
+from hubgate.server.oauth.claims import PARAMETER as CLAIMS
+from hubgate.server.oauth.claims import parse_claims
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import OAuthError
 from hubgate.server.oauth.parameters import MAY_REPEAT
 from hubgate.server.oauth.pkce import METHOD, is_challenge
 from hubgate.server.oauth.redirects import is_web, matches
-from hubgate.server.oauth.requested_scopes import offered_scopes_on, requested_scopes
+from hubgate.server.oauth.requested_scopes import known_scopes, offered_scopes_on, scopes_of
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.resource_indicators import requested_resources
 from hubgate.server.oauth.resource_names import is_local
@@ -34,8 +36,8 @@ from hubgate.server.oauth.resource_servers.model import ResourceServer
 # All parameters that the checks read; any others are ignored.
 PARAMETERS = frozenset(
     """
-    client_id code_challenge code_challenge_method id_token_hint login_hint max_age nonce orgIds prompt redirect_uri
-    resource response_mode response_type scope state
+    claims client_id code_challenge code_challenge_method id_token_hint login_hint max_age nonce orgIds prompt
+    redirect_uri resource response_mode response_type scope state
     """.split()  # noqa: SIM905
 )
 PROMPTS = frozenset({"none", "login", "consent", "select_account"})
@@ -67,6 +69,7 @@ class Draft:
     max_age: int | None = None
     expected_user: str | None = None
     login_hint: str = ""
+    claims: str = ""
 
     def one(self, name: str) -> str | None:
         values = self.values.get(name)
@@ -97,6 +100,7 @@ async def parse(oauth: OAuth, pairs: list[tuple[str, str]], caller: str, user_id
         prompt=draft.prompt,
         max_age=draft.max_age,
         login_hint=draft.login_hint,
+        claims=draft.claims,
         expected_user=draft.expected_user,
     )
 
@@ -202,9 +206,23 @@ async def check_scopes(draft: Draft) -> None:
         # Checked by check_resources.
         return
     try:
-        draft.scopes = requested_scopes(draft.oauth, draft.app, draft.one("scope"))
+        draft.scopes = known_scopes(draft.oauth, draft.app, draft.one("scope"))
     except OAuthError as refusal:
         raise draft.error_redirect("invalid_scope", refusal.message, refusal.about) from refusal
+
+
+async def check_claims(draft: Draft) -> None:
+    """Check `claims`. The scopes of requested claims are added to the request if the app may request them."""
+    text = draft.one(CLAIMS)
+    if text is None:
+        return
+    try:
+        requested = parse_claims(text)
+    except ValueError as error:
+        raise draft.error_redirect("invalid_request", str(error), CLAIMS) from error
+    allowed = scopes_of(draft.oauth, draft.app)
+    draft.scopes = tuple(dict.fromkeys((*draft.scopes, *(name for name in requested.scopes if name in allowed))))
+    draft.claims, draft.expected_user = requested.places, requested.subject
 
 
 async def check_organizations(draft: Draft) -> None:
@@ -258,11 +276,14 @@ async def check_hint(draft: Draft) -> None:
     draft.login_hint = name if len(name) <= LONGEST_LOGIN_HINT else ""
     hint = draft.one("id_token_hint")
     if hint is not None:
-        draft.expected_user = await draft.oauth.signer.verified_subject(hint, draft.oauth.base_url)
-        if draft.expected_user is None:
+        named = await draft.oauth.signer.verified_subject(hint, draft.oauth.base_url)
+        if named is None:
             raise draft.error_redirect(
                 "invalid_request", "id_token_hint is not an ID token of this hub.", "id_token_hint"
             )
+        if draft.expected_user not in (None, named):
+            raise draft.error_redirect("invalid_request", "id_token_hint and claims name different users.", CLAIMS)
+        draft.expected_user = named
 
 
 Check = Callable[[Draft], Awaitable[None]]
@@ -275,6 +296,7 @@ CHECKS: tuple[Check, ...] = (
     check_pkce,
     check_resources,
     check_scopes,
+    check_claims,
     check_organizations,
     check_prompt,
     check_hint,

@@ -144,6 +144,7 @@ async def _add_code(
         redeemed_at=None,
         family=secrets.token_hex(12),
         resources=" ".join(request.resources),
+        claims=request.claims,
     )
     await token_store.add_code(tx, code)
     return text

@@ -17,6 +17,7 @@ from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.scopes import IGNORED_SCOPES, parse_scopes
 
 _AUTHORIZE, _TOKEN, _INTROSPECT = "/oauth/authorize", "/oauth/token", "/oauth/introspect"
+_LOGOUT = "/oauth/logout"
 _PROOFS = {
     "basic": "client ID and secret, with HTTP Basic",
     "body": "client ID and secret, in the body",
@@ -48,6 +49,8 @@ class Line(Struct, frozen=True):
 
 
 def compare(refusal: Refusal, app: App) -> list[Line]:
+    if refusal.endpoint == _LOGOUT:
+        return [_post_logout_redirect_uri(refusal, app)]
     lines = [_redirect_uri(refusal, app), _scope(refusal, app)]
     if refusal.endpoint == _AUTHORIZE:
         lines += [_one_of("response_type", refusal, ("code",)), _challenge(refusal, app)]
@@ -89,6 +92,15 @@ def _redirect_uri(refusal: Refusal, app: App) -> Line | None:
     meant_uri = nearest(registered, given)
     sent, meant = difference(given, meant_uri, any_path=app.redirect_match == ORIGIN)
     return line(sent, [meant, *(as_text(uri) for uri in registered if uri != meant_uri)], _fix(given, registered))
+
+
+def _post_logout_redirect_uri(refusal: Refusal, app: App) -> Line:
+    name, registered = "post_logout_redirect_uri", app.post_logout_redirect_uris
+    given = refusal.sent.values.get(name)
+    marked = given is not None and not matches(registered, given)
+    sent = as_text(given or "not sent", marked=marked)
+    fix = f"Add {given} to the sign-out redirects." if marked else ""
+    return Line(name, [sent], [as_text(uri) for uri in registered], (name,), "postLogoutRedirectUris", fix)
 
 
 def _fix(given: str, registered: Sequence[str]) -> str:

@@ -16,18 +16,21 @@ from msgspec.structs import replace
 from hubgate.server.accounts.model import User, Visitor
 from hubgate.server.accounts.tokens.text import TokenKind, read_token
 from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.claims import places_for
 from hubgate.server.oauth.client_auth import ClientCredentials
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.consent.store import LockedConsent
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import OAuthError, invalid_grant, invalid_request, invalid_scope, invalid_target
 from hubgate.server.oauth.parameters import Parameters
+from hubgate.server.oauth.registration.use import record_use
 from hubgate.server.oauth.resource_indicators import NAME_ONE, NOT_AUTHORIZED, narrowed, requested_resources
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.resource_names import needs_one, registration_of
 from hubgate.server.oauth.resource_servers import store as resource_store
 from hubgate.server.oauth.resource_servers.model import JWT, ResourceServer
 from hubgate.server.oauth.tokens import access_jwt, issuance
+from hubgate.server.oauth.tokens.groups import groups_for_id_token
 from hubgate.server.oauth.tokens.issuance import SignInDetails, TokenDetails, scopes_left
 from hubgate.server.scopes import IDENTITY_SCOPES
 from hubgate.server.storage.database import Tx
@@ -83,6 +86,8 @@ class Authorization(Struct, frozen=True):
     auth_time: int
     family: str
     nonce: str | None = None
+    # The requested claims (oauth/claims.py).
+    claims: str = ""
     # The refresh token whose grace period starts when the new access token is first used.
     supersedes: bytes | None = None
 
@@ -115,7 +120,7 @@ class UserGrant(ABC):
             return None
         ids = self.app.client_id, found.user.id, found.consent_id
         return await issuance.add_first_refresh_token(
-            tx, *ids, scopes, found.resources, found.auth_time, found.family, now
+            tx, *ids, scopes, found.resources, found.auth_time, found.family, now, found.claims
         )
 
 
@@ -176,6 +181,7 @@ async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
             supersedes=found.supersedes,
             lifetime=lifetime,
             resources=resources,
+            claims=places_for(app, found.claims),
         )
         access_token = await issuance.add_access_token(tx, details, now)
         return _Issued(replace(found, scopes=scopes), access_token, lifetime, refresh_token, server)
@@ -183,7 +189,9 @@ async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
     outcome = await oauth.db.write(unit)
     if isinstance(outcome, OAuthError):
         raise outcome
+    await record_use(oauth, app)
     found = outcome.authorization
+    groups = await groups_for_id_token(oauth, outcome.access_token, places_for(app, found.claims))
     return await issuance.token_response(
         oauth,
         found.user,
@@ -193,6 +201,7 @@ async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
         outcome.lifetime,
         refresh_token=outcome.refresh_token,
         signed_in=SignInDetails(found.auth_time, found.nonce),
+        groups=groups,
     )
 
 

@@ -48,7 +48,14 @@ class RefreshGrant(UserGrant):
         if not set(parse_scopes(self.requested_scopes)) <= set(parse_scopes(token.scopes)):
             return invalid_scope("A refresh can request fewer scopes, not more.", "scope")
         return Authorization(
-            user, token.consent_id, token.scopes, token.resources, token.auth_time, token.family, supersedes=token.key
+            user,
+            token.consent_id,
+            token.scopes,
+            token.resources,
+            token.auth_time,
+            token.family,
+            claims=token.claims,
+            supersedes=token.key,
         )
 
     def missing_consent_error(self) -> OAuthError:

@@ -95,16 +95,19 @@ class Signer(Struct, frozen=True):
         return f"{message}.{_base64url(signature)}"
 
     async def verified_subject(self, token: str, issuer: str) -> str | None:
-        """The user's id in an ID token of this hub, expired or not; None if no key of this hub signed it with RS256.
+        """The user's id in an ID token of this hub, expired or not; None if it is not an ID token of this hub."""
+        claims = await self.id_token_claims(token, issuer)
+        subject = claims.get("sub") if claims else None
+        return subject if isinstance(subject, str) else None
+
+    async def id_token_claims(self, token: str, issuer: str) -> Mapping[str, Any] | None:
+        """The claims of an ID token of this hub, expired or not; None if it is not an ID token of this hub.
 
         A retired key is accepted unless it was revoked: an app may store an ID token for years.
         """
         claims = await self.verified_claims(token, issuer, "JWT")
-        if claims is None or "at_hash" not in claims:
-            # Every ID token has it. The same keys sign the identities for services behind the gateway.
-            return None
-        subject = claims.get("sub")
-        return subject if isinstance(subject, str) else None
+        # Every ID token has at_hash. The same keys sign the identities for services behind the gateway.
+        return claims if claims and "at_hash" in claims else None
 
     async def verified_claims(self, token: str, issuer: str, type_: str) -> dict[str, Any] | None:
         """The claims of a token of this type, expired or not; None if no key of this hub signed it with RS256.

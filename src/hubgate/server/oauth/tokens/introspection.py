@@ -120,6 +120,6 @@ async def _issued_to(oauth: OAuth, app: App, client_id: str) -> App | None:
     if app.client_id == client_id:
         return app
     other = await app_store.find(oauth.db, client_id)
-    if other is None or (app.owner_id, app.org_id) != (other.owner_id, other.org_id):
+    if other is None or other.self_registered or (app.owner_id, app.org_id) != (other.owner_id, other.org_id):
         return None
     return other

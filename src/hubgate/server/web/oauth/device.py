@@ -58,9 +58,9 @@ def routes(oauth: OAuth) -> list[Route]:
         if given is None:
             raise invalid_request("client_id is missing.")
         app = await authenticate(oauth, given, visitor.ip)
-        if app.document_host:
+        if app.document_host and not oauth.cimd_device:
             raise unauthorized_client(
-                "An app with a metadata document cannot use the device flow. Use the authorization code flow."
+                "On this hub, an app with a metadata document cannot use the device flow. Use the code flow."
             )
         resources = requested_resources(parameters.all(RESOURCE), oauth.base_url) or ()
         scopes = await _scopes(oauth, app, parameters.get("scope"), resources)

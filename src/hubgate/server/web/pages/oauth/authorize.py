@@ -86,11 +86,12 @@ class _Authorize(Struct, frozen=True):
             auth_request = await self._parse(request, pairs)
             if form.get(CSRF_FIELD):
                 return await self._handle_decision(request, auth_request, pairs, form)
-            if form.pairs == app_pairs and request.headers.get("sec-fetch-site") in ("same-site", "cross-site"):
+            is_decision = form.pairs != app_pairs
+            if not is_decision and request.headers.get("sec-fetch-site") in ("same-site", "cross-site"):
                 # Sent from an app's page, so the browser withheld our cookie (SameSite). A GET will include it.
                 return RedirectResponse(address_of(pairs), 303)
-            # A form from another site: if consent is needed, the request is rejected (attack O35).
-            return await self._continue(request, auth_request, pairs, may_show_consent=False)
+            # A decision from another site's form: if consent is needed, the request is rejected (attack O35).
+            return await self._continue(request, auth_request, pairs, may_show_consent=not is_decision)
         except RedirectedError as refusal:
             return await self._refuse(
                 request, refusal.return_address, refusal.error, refusal.description, refusal.about

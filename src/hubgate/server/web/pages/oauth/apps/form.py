@@ -84,11 +84,13 @@ def apply_form(app: App, form: Fields) -> App:
         name=form.get("name"),
         homepage=form.get("homepage"),
         redirect_uris=_lines(form.get("redirectUris")),
+        post_logout_redirect_uris=_lines(form.get("postLogoutRedirectUris")),
         scopes=tuple(dict.fromkeys([*form.all("scopes"), *required])),
         required_scopes=tuple(required),
         token_lifetime=_number(form, "tokenLifetime"),
         require_pkce=form.get("requirePkce") == "on",
         refresh_tokens=form.get("refreshTokens") == "on",
+        groups_claim=form.get("groupsClaim") == "on",
         redirect_match=form.get("redirectMatch"),
     )
 
