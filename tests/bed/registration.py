@@ -22,7 +22,7 @@ def open_to_registration(engine: Engine, folder: Path, mode: str = "on") -> Iter
         yield hub
 
 
-def register(hub: RunningHub, token: str = "", **metadata: object) -> httpx.Response:
+def register(hub: RunningHub, token: str = "", *, address: str = "", **metadata: object) -> httpx.Response:
     document = {
         "client_name": "Toolbox",
         "redirect_uris": [REDIRECT],
@@ -32,6 +32,8 @@ def register(hub: RunningHub, token: str = "", **metadata: object) -> httpx.Resp
         **metadata,
     }
     headers = {"authorization": f"Bearer {token}"} if token else {}
+    if address:
+        headers["x-forwarded-for"] = address
     with hub.client(headers=headers) as anyone:
         return anyone.post(PATH, json={name: value for name, value in document.items() if value is not None})
 

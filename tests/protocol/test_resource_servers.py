@@ -9,6 +9,8 @@ from tests.bed.people import api, browser_of, create_organization, create_token,
 from tests.bed.resource_servers import IDENTIFIER, register
 from tests.bed.running_hub import RunningHub
 
+from hubgate.server.worker.sweep import Sweep
+
 pytestmark = pytest.mark.one_engine
 
 OWN, ACME = "/api/settings/resources", "/api/organizations/acme/settings/resources"
@@ -70,6 +72,35 @@ def test_secret_is_replaced_at_once(hub: RunningHub) -> None:
     assert asks(hub, "65f0c0ffee0000000000abcd", fresh) == 401
 
 
+def test_old_secret_stays_valid_during_the_overlap(hub: RunningHub) -> None:
+    ada = create_user(hub, "ada")
+    tools = register(hub, ada)
+    at, own = f"{OWN}/{tools.server.id}/secret", f"/settings/resources/{tools.server.id}"
+
+    def valid(*secrets: str) -> list[bool]:
+        return [asks(hub, tools.server.id, secret) == 200 for secret in secrets]
+
+    with api(hub, create_token(hub, ada)) as script, browser_of(hub, ada) as browser:
+        for seconds in (-1, 7 * 24 * 60 * 60 + 1, "x"):
+            assert script.post(at, json={"overlapSeconds": seconds}).status_code == 422, seconds
+        second = script.post(at, json={"overlapSeconds": 3600}).json()["secret"]
+        assert valid(tools.secret, second) == [True, True]
+        assert "An old secret is still valid" in browser.get(own).text
+        third = submit(browser, f"{own}/secret", f"{own}/secret", overlapSeconds=str(24 * 60 * 60))
+        assert "The old secret stays valid for 1 day." in third.text
+        hub.clock.advance(3600)
+        assert valid(tools.secret, second) == [False, True], "an overlap never prolongs an earlier one"
+        hub.call(lambda opened: Sweep(opened.db, opened.clock).step())
+        assert valid(second) == [True]
+        for _ in range(3):
+            assert script.post(at, json={"overlapSeconds": 3600}).status_code == 200
+        full = script.post(at, json={"overlapSeconds": 3600})
+        assert (full.status_code, "5 secrets are still valid" in full.text) == (422, True)
+        last = script.post(at).json()["secret"]
+        assert valid(second, last) == [False, True]
+        assert "still valid" not in browser.get(own).text
+
+
 INVALID: tuple[tuple[str, Any, str], ...] = (
     ("identifier", "mcp.example/mcp", "must be an address"),
     ("identifier", "ftp://mcp.example/", "must be an address"),
@@ -79,7 +110,10 @@ INVALID: tuple[tuple[str, Any, str], ...] = (
     ("identifier", "HTTP://MCP.example/", "Use https"),
     ("identifier", "http://[::1", "Use https"),
     ("identifier", "https://[::1", "must be an address"),
+    ("identifier", "{hub}", "on this hub"),
     ("identifier", "{hub}/mcp", "on this hub"),
+    ("identifier", "{hub}/hosted/ada/tools/?x=1", "on this hub"),
+    ("identifier", "{HUB}/mcp", "on this hub"),
     ("name", "\u202ebox", "printable"),
     ("scopes", [{"name": "read-repos", "text": "x"}], "scope of this hub"),
     ("scopes", [{"name": "offline_access", "text": "x"}], "scope of this hub"),
@@ -95,7 +129,9 @@ INVALID: tuple[tuple[str, Any, str], ...] = (
 def test_invalid_fields_are_rejected(hub: RunningHub) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as script:
         for field, value, says in INVALID:
-            given = value.replace("{hub}", hub.url) if isinstance(value, str) else value
+            given = value
+            if isinstance(value, str):
+                given = value.replace("{hub}", hub.url).replace("{HUB}", hub.url.upper())
             answer = script.post(OWN, json={**NEW, field: given})
             assert (answer.status_code, says in answer.text) == (422, True), (value, answer.text)
         assert script.get(OWN).json() == []

@@ -67,6 +67,8 @@ class Limits(Struct, frozen=True):
     shard_xorbs: int = 50_000
     shard_chunks: int = 20_000_000
     shard_bytes: int = 1 << 40
+    # Apps that registered themselves.
+    self_registered_apps: int = 10_000
     # Branches and tags of a repo: every clone receives the whole list.
     refs: int = 50_000
     # Repos swept for guest data in one step of housekeeping.

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from hubgate.server.accounts.limits import network_of
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.errors import Unauthorized
+from hubgate.server.clock import MINUTE, SECOND
+from hubgate.server.errors import TooManyRequests, Unauthorized
 from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.apps.model import App
@@ -22,6 +23,8 @@ from hubgate.server.throttle.rate_limiter import Limit
 REGISTRATIONS_FROM_ADDRESS = Limit(
     "client registration", 20, 60 * 60, "Too many registrations from this address. Try again in {duration}."
 )
+# A new app is not deleted for this long to make room for others: its first user may be signing in.
+_FIRST_SIGN_IN = 10 * MINUTE
 _UNKNOWN_TOKEN = "The token is unknown or was revoked."  # noqa: S105 (a message)
 
 
@@ -37,11 +40,24 @@ async def register(oauth: OAuth, metadata: ClientMetadata, bearer: str, ip: str)
         if oauth.registration == TOKEN and not await store.use_token(tx, fingerprint(bearer), now):
             raise Unauthorized(_UNKNOWN_TOKEN if bearer else "Registration needs a token of this hub's operator.")
         await oauth.limiter.require_in(tx, REGISTRATIONS_FROM_ADDRESS, network_of(ip))
+        await _make_room(oauth, tx, now)
         await app_store.add(tx, app)
         await store.add(tx, app.client_id, fingerprint(text), now)
 
     await oauth.db.write(unit)
     return app, text
+
+
+async def _make_room(oauth: OAuth, tx: Tx, now: int) -> None:
+    """Limit the number of apps, no matter from how many addresses they register (attack O84). Apps that no user has
+    approved are deleted first, so that a flood does not lock out later apps.
+    """
+    excess = await store.count(tx) + 1 - oauth.max_self_registered
+    if excess > 0 and await store.drop_unapproved(tx, now - _FIRST_SIGN_IN, excess) < excess:
+        raise TooManyRequests(
+            "Too many apps have registered themselves on this hub. Try again in 10 minutes.",
+            retry_after=_FIRST_SIGN_IN // SECOND,
+        )
 
 
 async def get(oauth: OAuth, client_id: str, bearer: str) -> App:

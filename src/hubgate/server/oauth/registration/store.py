@@ -48,6 +48,24 @@ async def drop_unused(tx: Tx, used_before: int, limit: int) -> int:
     )
 
 
+async def count(tx: Tx) -> int:
+    row = await tx.one("SELECT count(*) AS apps FROM app_registrations")
+    return row["apps"] if row else 0
+
+
+async def drop_unapproved(tx: Tx, registered_before: int, limit: int) -> int:
+    """Delete the oldest apps that no user has approved. Concurrent calls delete different apps."""
+    return await tx.exec(
+        """
+        DELETE FROM apps WHERE client_id IN
+            (SELECT r.client_id FROM app_registrations r
+             WHERE r.used_at <= :before AND NOT EXISTS (SELECT 1 FROM consents c WHERE c.app_id = r.client_id)
+             ORDER BY r.used_at LIMIT :limit /*pg FOR UPDATE OF r SKIP LOCKED */)
+        """,
+        {"before": registered_before, "limit": limit},
+    )
+
+
 _INITIAL_COLUMNS = "id, last_four, created_at, last_used_at, registrations"
 _ADD_TOKEN = insert_row(f"INSERT INTO registration_tokens (key, {_INITIAL_COLUMNS})")
 

@@ -17,8 +17,11 @@ from hubgate.server.accounts.organizations.locks import lock_organization_by_id_
 from hubgate.server.accounts.single_use_forms import VerifiedNonce, consume_nonce
 from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
+from hubgate.server.clock import SECOND
 from hubgate.server.errors import FieldErrors, NotFound
 from hubgate.server.ids import new_id
+from hubgate.server.oauth.apps.management import MAX_SECRETS
+from hubgate.server.oauth.apps.model import LONGEST_OVERLAP
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.resource_names import is_local
 from hubgate.server.oauth.resource_servers import store
@@ -91,7 +94,7 @@ async def _add(
             own = await store.of_owner(tx, owner.user_id, owner.org_id)
             text = _TAKEN if any(each.uri == server.uri for each in own) else _TAKEN_BY_OTHER
             raise FieldErrors({"identifier": text})
-        await store.replace_secret(tx, server.id, fingerprint(secret), now)
+        await store.add_secret(tx, server.id, fingerprint(secret), now)
         await record_audit(tx, server, EntryType.RESOURCE_CREATE, "registered", actor, now)
 
     await oauth.db.write(unit)
@@ -138,19 +141,34 @@ async def update(
     return await oauth.db.write(unit)
 
 
-async def refresh_secret(oauth: OAuth, server: ResourceServer, actor: Actor, nonce: VerifiedNonce | None = None) -> str:
-    """Replace the secret; the old one is invalid at once."""
+async def refresh_secret(
+    oauth: OAuth, server: ResourceServer, overlap: int, actor: Actor, nonce: VerifiedNonce | None = None
+) -> str:
+    """Create a new secret; old secrets expire in `overlap` seconds."""
+    if not 0 <= overlap <= LONGEST_OVERLAP:
+        raise FieldErrors({"overlapSeconds": f"overlapSeconds must be 0 to {LONGEST_OVERLAP:,} seconds."})
     now, secret = oauth.clock(), _new_secret()
 
     async def unit(tx: Tx) -> None:
         before = await lock_server(tx, server, actor)
         if nonce is not None:
             await consume_nonce(tx, nonce)
-        await store.replace_secret(tx, server.id, fingerprint(secret), now)
-        await record_audit(tx, before, EntryType.RESOURCE_REFRESH_SECRET, "created a new secret for", actor, now)
+        await store.expire_secrets(tx, server.id, now + overlap * SECOND)
+        if len(await store.old_secrets(tx, server.id, now)) >= MAX_SECRETS:
+            text = f"{MAX_SECRETS} secrets are still valid. Refresh without an overlap."
+            raise FieldErrors({"overlapSeconds": text})
+        await store.add_secret(tx, server.id, fingerprint(secret), now)
+        about = {"overlapSeconds": overlap}
+        await record_audit(tx, before, EntryType.RESOURCE_REFRESH_SECRET, "created a new secret for", actor, now, about)
 
     await oauth.db.write(unit)
     return secret
+
+
+async def old_secrets(oauth: OAuth, server: ResourceServer) -> Sequence[int]:
+    """When each replaced secret expires that is still valid, the soonest first."""
+    now = oauth.clock()
+    return await oauth.db.read(lambda tx: store.old_secrets(tx, server.id, now))
 
 
 async def delete(oauth: OAuth, server: ResourceServer, actor: Actor) -> None:

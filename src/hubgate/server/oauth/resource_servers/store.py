@@ -36,14 +36,14 @@ async def find_of_user(tx: Tx | Database, uri: str, user_id: str) -> ResourceSer
     return _server(row) if row else None
 
 
-async def find_with_secret(db: Database, server_id: str, key: bytes) -> ResourceServer | None:
+async def find_with_secret(db: Database, server_id: str, key: bytes, now: int) -> ResourceServer | None:
     """The server if the secret is valid. A lookup by hash reveals nothing through timing."""
     row = await db.one(
         f"""
         SELECT {_JOINED} FROM resource_secrets s JOIN resource_servers r ON r.id = s.resource_id
-        WHERE s.key = :key AND s.resource_id = :id
+        WHERE s.key = :key AND s.resource_id = :id AND (s.expires_at IS NULL OR s.expires_at > :now)
         """,
-        {"id": server_id, "key": key},
+        {"id": server_id, "key": key, "now": now},
     )
     return _server(row) if row else None
 
@@ -111,9 +111,35 @@ async def remove(tx: Tx, server_id: str) -> bool:
     return await tx.exec("DELETE FROM resource_servers WHERE id = :id", {"id": server_id}) == 1
 
 
-async def replace_secret(tx: Tx, server_id: str, key: bytes, now: int) -> None:
-    await tx.exec("DELETE FROM resource_secrets WHERE resource_id = :id", {"id": server_id})
+async def add_secret(tx: Tx, server_id: str, key: bytes, now: int) -> None:
     await tx.exec(_ADD_SECRET, {"key": key, "resource_id": server_id, "created_at": now})
+
+
+async def expire_secrets(tx: Tx, server_id: str, expires_at: int) -> None:
+    """Make every valid secret expire at `expires_at` at the latest."""
+    await tx.exec(
+        """
+        UPDATE resource_secrets SET expires_at = :expires_at
+        WHERE resource_id = :id AND (expires_at IS NULL OR expires_at > :expires_at)
+        """,
+        {"id": server_id, "expires_at": expires_at},
+    )
+
+
+async def old_secrets(tx: Tx, server_id: str, now: int) -> list[int]:
+    """When each replaced secret expires that is still valid, the soonest first."""
+    sql = "SELECT expires_at FROM resource_secrets WHERE resource_id = :id AND expires_at > :now ORDER BY expires_at"
+    return [row["expires_at"] for row in await tx.all(sql, {"id": server_id, "now": now})]
+
+
+async def drop_expired_secrets(tx: Tx, now: int, limit: int) -> int:
+    return await tx.exec(
+        """
+        DELETE FROM resource_secrets WHERE key IN
+            (SELECT key FROM resource_secrets WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit)
+        """,
+        {"now": now, "limit": limit},
+    )
 
 
 def _server(row: Row) -> ResourceServer:

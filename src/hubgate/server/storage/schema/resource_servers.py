@@ -29,13 +29,16 @@ resource_servers = Table(
     Index(None, "uri"),
 )
 
-# SHA-256 of the secrets with which resource servers authenticate.
+# SHA-256 of the secrets with which resource servers authenticate. During a rotation a server has several.
 resource_secrets = Table(
     "resource_secrets",
     metadata,
     Column("key", LargeBinary, primary_key=True),
     owner("resource_servers", "resource_id"),
     Column("created_at", BigInteger, nullable=False),
+    # Null for the current secret.
+    Column("expires_at", BigInteger),
     Index(None, "resource_id"),
+    Index(None, "expires_at"),
     sqlite_with_rowid=False,
 )

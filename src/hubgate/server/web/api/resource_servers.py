@@ -22,6 +22,7 @@ from hubgate.server.oauth.resource_servers import management, proof
 from hubgate.server.oauth.resource_servers.fields import LONGEST_IDENTIFIER, LONGEST_NAME, LONGEST_TEXT
 from hubgate.server.oauth.resource_servers.model import MAX_SCOPES, ResourceScope, ResourceServer
 from hubgate.server.web.api.answers import NO_TOKEN
+from hubgate.server.web.api.application_shapes import NewSecret
 from hubgate.server.web.owner_routes import RESOURCES, OwnerContext
 
 _ONE, _SECRET, _VERIFY = "/{id}", "/{id}/secret", "/{id}/verify"
@@ -134,8 +135,9 @@ class _Resources:
         return Response(status_code=204)
 
     async def refresh_secret(self, request: HubRequest, context: OwnerContext) -> Response:
+        overlap = (await request.read_json(NewSecret)).overlap_seconds if await request.body() else 0
         server = await self._server(request, context)
-        secret = await management.refresh_secret(self._oauth, server, context.actor)
+        secret = await management.refresh_secret(self._oauth, server, overlap, context.actor)
         return JsonResponse(_with_secret(server, context, secret))
 
     async def verify(self, request: HubRequest, context: OwnerContext) -> Response:
@@ -205,7 +207,8 @@ def _routes(resources: _Resources, accounts: Accounts | None) -> list[Route]:
         **_REFUSALS,
         **_INVALID,
     }
-    refreshed = {200: ("The resource server with its new secret, which is only in this response.", one), **_NOT_FOUND}
+    secret_answer = {200: ("The resource server with its new secret, which is only in this response.", one)}
+    refreshed = {**secret_answer, **_NOT_FOUND, **_INVALID}
     verified = {**shown, 409: ("The challenge is not served, or another owner has proved control.", None)}
     listed = {200: ("Oldest first.", list[RegisteredResource]), **_REFUSALS}
     deleted = {204: ("Deleted. Its tokens can no longer be introspected.", None), **_NOT_FOUND}
@@ -216,6 +219,6 @@ def _routes(resources: _Resources, accounts: Accounts | None) -> list[Route]:
         route("GET", _ONE, resources.get_one, named.capitalize(), shown),
         route("PATCH", _ONE, resources.change, f"Change {named}", {**shown, **_INVALID}, body=ResourceChanges),
         route("DELETE", _ONE, resources.delete, f"Delete {named}", deleted),
-        route("POST", _SECRET, resources.refresh_secret, f"A new secret for {named}", refreshed),
+        route("POST", _SECRET, resources.refresh_secret, f"A new secret for {named}", refreshed, body=NewSecret),
         route("POST", _VERIFY, resources.verify, f"Prove control of {named}", verified),
     ]

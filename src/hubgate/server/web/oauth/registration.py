@@ -50,7 +50,7 @@ def routes(oauth: OAuth) -> list[Route]:
         return Response(status_code=204, headers=NO_STORE)
 
     created = {201: ("The app, with the token that manages its registration.", RegisteredClient), **_INVALID}
-    flooded = {404: (_OFF, None), 429: ("Too many registrations from this address.", None)}
+    flooded = {404: (_OFF, None), 429: ("Too many registrations, from this address or on this hub.", None)}
     return [
         _route("POST", PATH, register, "Register an app without an account", {**created, **_UNAUTHORIZED, **flooded}),
         _route("GET", _ONE, show, "A self-registered app", _SHOWN),

@@ -39,9 +39,11 @@ def upgrade() -> None:
         sa.Column("key", sa.LargeBinary, primary_key=True),
         sa.Column("resource_id", sa.Text, sa.ForeignKey("resource_servers.id", ondelete="CASCADE"), nullable=False),
         sa.Column("created_at", sa.BigInteger, nullable=False),
+        sa.Column("expires_at", sa.BigInteger),
         sqlite_with_rowid=False,
     )
     op.create_index("ix_resource_secrets_resource_id", "resource_secrets", ["resource_id"])
+    op.create_index("ix_resource_secrets_expires_at", "resource_secrets", ["expires_at"])
     op.add_column("consents", sa.Column("resource_scopes", sa.Text, nullable=False, server_default=sa.text("'{}'")))
     _fill_resource_scopes()
 

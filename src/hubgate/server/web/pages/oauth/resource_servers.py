@@ -23,6 +23,7 @@ from hubgate.server.oauth.resource_servers import management, proof
 from hubgate.server.oauth.resource_servers.model import JWT, OPAQUE, ResourceScope, ResourceServer
 from hubgate.server.web.owner_routes import RESOURCES, OwnerContext, render_settings_page
 from hubgate.server.web.pages.listing import list_page
+from hubgate.server.web.pages.oauth.apps.form import OVERLAPS
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 
 _ONE = "/{id}"
@@ -81,7 +82,7 @@ class _ResourcePages(Struct, frozen=True):
 
     async def show_one(self, request: HubRequest, context: OwnerContext) -> Response:
         server = await self._server(request, context)
-        return self._show_server(request, context, server, server)
+        return await self._show_server(request, context, server, server)
 
     async def save(self, request: HubRequest, context: OwnerContext) -> Response:
         server, form = await self._server(request, context), request.form_fields
@@ -90,7 +91,7 @@ class _ResourcePages(Struct, frozen=True):
                 self.oauth, server, lambda latest: apply_form(latest, form), context.actor
             )
         except FieldErrors as error:
-            return self._show_server(request, context, server, apply_form(server, form), error.fields)
+            return await self._show_server(request, context, server, apply_form(server, form), error.fields)
         return self.pages.redirect(context.address_of(server.id), f"Saved {changed.name}.")
 
     async def verify(self, request: HubRequest, context: OwnerContext) -> Response:
@@ -98,7 +99,7 @@ class _ResourcePages(Struct, frozen=True):
         try:
             await proof.verify(self.oauth, server, context.actor)
         except (Conflict, TooManyRequests) as error:
-            return self._show_server(request, context, server, server, {"challenge": error.message})
+            return await self._show_server(request, context, server, server, {"challenge": error.message})
         return self.pages.redirect(context.address_of(server.id), f"{server.identifier} is yours to protect.")
 
     async def confirm_secret(self, request: HubRequest, context: OwnerContext) -> Response:
@@ -106,14 +107,16 @@ class _ResourcePages(Struct, frozen=True):
 
     async def refresh_secret(self, request: HubRequest, context: OwnerContext) -> Response:
         server, form = await self._server(request, context), request.form_fields
+        overlap = form.get("overlapSeconds", "0")
         try:
             nonce = single_use_forms.check_nonce(self.accounts, context.user, form.get(single_use_forms.FIELD))
-            secret = await management.refresh_secret(self.oauth, server, context.actor, nonce)
+            seconds = int(overlap) if overlap in dict(OVERLAPS) else -1
+            secret = await management.refresh_secret(self.oauth, server, seconds, context.actor, nonce)
         except FieldErrors as error:
-            return await self._show_secret(request, context, error.fields)
+            return await self._show_secret(request, context, error.fields, overlap=overlap)
         except AlreadyUsed as error:
             return await self._show_secret(request, context, already_used=error.message)
-        return await self._show_secret(request, context, secret=secret)
+        return await self._show_secret(request, context, secret=secret, overlap=overlap)
 
     async def confirm_delete(
         self, request: HubRequest, context: OwnerContext, errors: Mapping[str, str] = NO_ERRORS, typed: str = ""
@@ -155,7 +158,7 @@ class _ResourcePages(Struct, frozen=True):
             already_used=already_used,
         )
 
-    def _show_server(
+    async def _show_server(
         self,
         request: HubRequest,
         context: OwnerContext,
@@ -173,6 +176,7 @@ class _ResourcePages(Struct, frozen=True):
             draft=draft,
             scope_lines=scope_lines(draft),
             formats=FORMATS,
+            old_secrets=await management.old_secrets(self.oauth, server),
         )
 
     async def _show_secret(
@@ -187,7 +191,8 @@ class _ResourcePages(Struct, frozen=True):
             server=server,
             at=context.address_of(server.id),
             nonce=single_use_forms.new_nonce(self.accounts, context.user),
-            **{"secret": "", "already_used": "", **values},
+            overlaps=OVERLAPS,
+            **{"overlap": "0", "secret": "", "already_used": "", **values},
         )
 
     def _show(
