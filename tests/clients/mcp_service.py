@@ -1,4 +1,4 @@
-"""A third party's MCP server (streamable HTTP) whose users sign in with the hub."""
+"""A third party's MCP server (streamable HTTP), registered as a resource server, that introspects tokens."""
 
 import json
 import threading
@@ -7,7 +7,10 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import httpx
+from tests.bed.resource_servers import TOOLS, Api, register
+from tests.bed.running_hub import RunningHub
+
+from hubgate.server.accounts.model import User
 
 METADATA = "/.well-known/oauth-protected-resource/mcp"
 
@@ -17,19 +20,20 @@ class McpService(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, hub_url: str) -> None:
+    def __init__(self, hub: RunningHub, owner: User) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.hub_url = hub_url
+        self.hub_url = hub.url
         self.users: set[str] = set()
         self.origin = f"http://127.0.0.1:{self.server_address[1]}"
         self.url = f"{self.origin}/mcp"
+        self.api: Api = register(hub, owner, self.url, (TOOLS,))
 
     def user_of(self, authorization: str) -> str:
-        """The user of an access token; empty if the hub rejects it."""
-        answer = httpx.get(f"{self.hub_url}/oauth/userinfo", headers={"authorization": authorization})
-        if answer.status_code != 200:
+        """The user of an access token; empty if it is not for this server or lacks the scope."""
+        found = self.api.introspect(authorization.removeprefix("Bearer ") or "none")
+        if not found["active"] or TOOLS.name not in found["scope"].split():
             return ""
-        name: str = answer.json()["preferred_username"]
+        name: str = found["username"]
         self.users.add(name)
         return name
 
@@ -49,7 +53,7 @@ class _Handler(BaseHTTPRequestHandler):
             {
                 "resource": service.url,
                 "authorization_servers": [service.hub_url],
-                "scopes_supported": ["openid", "profile"],
+                "scopes_supported": [TOOLS.name],
             },
         )
 
@@ -91,8 +95,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def run_mcp_service(hub_url: str) -> Iterator[McpService]:
-    service = McpService(hub_url)
+def run_mcp_service(hub: RunningHub, owner: User) -> Iterator[McpService]:
+    service = McpService(hub, owner)
     thread = threading.Thread(target=service.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:

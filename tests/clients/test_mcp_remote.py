@@ -13,6 +13,7 @@ from tests.bed.engines import SqliteEngine
 from tests.bed.node import CLIENTS, NODE
 from tests.bed.people import browser_of, create_user
 from tests.bed.registration import open_to_registration
+from tests.bed.resource_servers import TOOLS
 from tests.clients.mcp_service import McpService, run_mcp_service
 
 PROGRAM = CLIENTS / "node_modules/mcp-remote/dist/proxy.js"
@@ -54,11 +55,15 @@ def use_tool(program: Conversation) -> str:
 
 def test_mcp_remote_works_without_options(sqlite_template: Path, tmp_path: Path) -> None:
     engine = SqliteEngine(sqlite_template, tmp_path)
-    with open_to_registration(engine, tmp_path) as hub, run_mcp_service(hub.url) as service:
-        ada = create_user(hub, "ada")
+    with (
+        open_to_registration(engine, tmp_path) as hub,
+        run_mcp_service(hub, ada := create_user(hub, "ada")) as service,
+    ):
         with running(service, tmp_path) as program, browser_of(hub, ada) as browser:
             address = program.until(rf"{hub.url}(/oauth/authorize\S+)").group(1)
-            assert "Self-registered on" in browser.get(address).text
+            page = browser.get(address).text
+            assert "Self-registered on" in page
+            assert TOOLS.text in page
             back = approve(browser, address).headers["location"]
             assert httpx.get(back).status_code == 200
             assert "you are ada" in use_tool(program)

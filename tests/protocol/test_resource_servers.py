@@ -170,6 +170,9 @@ def test_pages_register_change_and_delete(hub: RunningHub) -> None:
             form = {"name": "Toolbox", "identifier": f"https://{len(root)}.example/mcp", "tokens": "opaque"}
             wrong = submit(browser, f"{root}/new", root, **form, scopes="openid x")
             assert (wrong.status_code, "openid is a scope of this hub" in wrong.text) == (422, True)
+            insecure = submit(browser, f"{root}/new", root, name="", identifier="http://a.example", scopes="openid x")
+            for field in ("name", "identifier", "scopes"):
+                assert f'id="{field}-error"' in insecure.text, "all errors at once"
             created = submit(browser, f"{root}/new", root, **form, scopes="mcp:tools Use your tools\nmcp:x Do x")
             assert created.status_code == 200, created.text
             assert re.search(r'value="hfrs_[\w-]{43}"', created.text)

@@ -23,13 +23,19 @@ LONGEST_NAME = 96
 LONGEST_TEXT = 200
 
 
-def validate_server(server: ResourceServer, base_url: str, reserved: Collection[str]) -> ResourceServer:
-    """Validate and normalize; FieldErrors names every invalid field. `reserved` are the operator's scopes."""
+def validate_server(
+    server: ResourceServer, base_url: str, reserved: Collection[str], address_error: str = ""
+) -> ResourceServer:
+    """Validate and normalize; FieldErrors names every invalid field. `reserved` are the operator's scopes, and
+    `address_error` says why this owner cannot register the identifier.
+    """
     checks = FieldChecks()
     name = checks.check("name", _name, server.name)
     identifier = checks.check("identifier", check_identifier, server.identifier.strip())
     if checks.is_valid("identifier") and _origin(identifier) == _origin(base_url):
         checks.add_error("identifier", "This address is on this hub, which protects its own API.")
+    if address_error:
+        checks.add_error("identifier", address_error)
     scopes = _scopes(checks, server.scopes, {*SCOPE_NAMES, *IGNORED_SCOPES, *reserved})
     if server.tokens not in TOKEN_FORMATS:
         checks.add_error("tokens", f"tokens must be {' or '.join(TOKEN_FORMATS)}.")

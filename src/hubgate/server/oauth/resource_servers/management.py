@@ -49,29 +49,31 @@ async def create(
 
     With `nonce`, sending the same form twice raises AlreadyUsed.
     """
-    _check_address(owner, draft, http=False)
-    return await _add(oauth, owner, draft, actor, nonce)
+    return await _add(oauth, owner, draft, actor, nonce, _address_error(owner, draft, http=False))
 
 
 async def create_vouched(oauth: OAuth, owner: Owner, draft: ResourceServer, actor: Actor) -> tuple[ResourceServer, str]:
     """Register a resource server for which the operator vouches: no proof is required, and http is allowed."""
-    _check_address(owner, draft, http=True)
     is_on_this_computer = is_local(draft.identifier)
     vouched = replace(draft, verified_at=None if is_on_this_computer else oauth.clock())
-    return await _add(oauth, owner, vouched, actor, None)
+    return await _add(oauth, owner, vouched, actor, None, _address_error(owner, draft, http=True))
 
 
-def _check_address(owner: Owner, draft: ResourceServer, *, http: bool) -> None:
+def _address_error(owner: Owner, draft: ResourceServer, *, http: bool) -> str:
+    """Why this owner cannot register the identifier; empty if the owner can."""
     given = draft.identifier.strip()
     if is_local(given):
-        if owner.org_id is not None:
-            raise FieldErrors({"identifier": _LOCAL_OF_ORGANIZATION})
-    elif not http and given.lower().startswith("http://"):
-        raise FieldErrors({"identifier": _HTTP})
+        return "" if owner.org_id is None else _LOCAL_OF_ORGANIZATION
+    return _HTTP if not http and given.lower().startswith("http://") else ""
 
 
 async def _add(
-    oauth: OAuth, owner: Owner, draft: ResourceServer, actor: Actor, nonce: VerifiedNonce | None
+    oauth: OAuth,
+    owner: Owner,
+    draft: ResourceServer,
+    actor: Actor,
+    nonce: VerifiedNonce | None,
+    address_error: str,
 ) -> tuple[ResourceServer, str]:
     now, secret = oauth.clock(), _new_secret()
     server = replace(
@@ -82,7 +84,7 @@ async def _add(
         challenge=secrets.token_urlsafe(24),
         created_at=now,
     )
-    server = _validated(oauth, server)
+    server = _validated(oauth, server, address_error)
 
     async def unit(tx: Tx) -> None:
         await _require_owner(tx, owner.org_id, actor)
@@ -220,8 +222,8 @@ async def _require_owner(tx: Tx, org_id: str | None, actor: Actor) -> None:
         await lock_credentials(tx, actor.user_id, actor.credentials_version)
 
 
-def _validated(oauth: OAuth, server: ResourceServer) -> ResourceServer:
-    return validate_server(server, oauth.base_url, [extra.name for extra in oauth.extra_scopes])
+def _validated(oauth: OAuth, server: ResourceServer, address_error: str = "") -> ResourceServer:
+    return validate_server(server, oauth.base_url, [extra.name for extra in oauth.extra_scopes], address_error)
 
 
 def _new_secret() -> str:
