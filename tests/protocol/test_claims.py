@@ -8,6 +8,7 @@ import pytest
 from tests.bed.apps import Client, approve, create_app, redirect_parameters, token_of, tokens_for
 from tests.bed.exchange import create_exchange_app, exchange_token
 from tests.bed.people import api, browser_of, create_organization, create_token, create_user
+from tests.bed.resource_servers import IDENTIFIER, register
 from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import Organization, User
@@ -51,6 +52,22 @@ def test_groups_are_where_the_app_requested_them(hub: RunningHub) -> None:
             body = client.post("/oauth/token", refresh).json()
     plain = tokens_for(client, ada, scope="openid profile")
     assert "groups" not in claims_of(plain["id_token"]) | userinfo(hub, plain["access_token"])
+
+
+@pytest.mark.parametrize("tokens", ["opaque", "jwt"])
+def test_app_for_another_server_gets_no_groups(hub: RunningHub, tokens: str) -> None:
+    """Organizations exist only on the hub. Claims that identify the user are available for any server."""
+    ada, _ = people(hub)
+    register(hub, create_user(hub, "olga"), tokens=tokens)
+    client = create_app(hub, None, groups_claim=True)
+    wanted = json.dumps({place: {"groups": None, "email": None} for place in ("id_token", "userinfo")})
+    body = signed_in(client, ada, scope="openid profile mcp:tools", resource=IDENTIFIER, claims=wanted)
+    assert set(body["scope"].split()) == {"openid", "profile", "email", "mcp:tools"}
+    with hub.client() as anyone:
+        answer = anyone.post("/oauth/userinfo", data={"access_token": body["access_token"]})
+    assert answer.status_code == 200, answer.text
+    for claims in (claims_of(body["id_token"]), answer.json()):
+        assert ("groups" in claims, claims["email"]) == (False, "ada@example.org")
 
 
 def test_groups_can_be_an_apps_setting(hub: RunningHub) -> None:
