@@ -64,6 +64,7 @@ def test_mcp_remote_works_without_options(sqlite_template: Path, tmp_path: Path)
             page = browser.get(address).text
             assert "Self-registered on" in page
             assert TOOLS.text in page
+            program.until("OAuth callback server running at")
             back = approve(browser, address).headers["location"]
             assert httpx.get(back).status_code == 200
             assert "you are ada" in use_tool(program)
