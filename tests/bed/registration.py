@@ -22,7 +22,7 @@ def open_to_registration(engine: Engine, folder: Path, mode: str = "on") -> Iter
         yield hub
 
 
-def register(hub: RunningHub, token: str = "", *, address: str = "", **metadata: object) -> httpx.Response:
+def register(hub: RunningHub, token: str = "", address: str = "", **metadata: object) -> httpx.Response:
     document = {
         "client_name": "Toolbox",
         "redirect_uris": [REDIRECT],
@@ -39,7 +39,7 @@ def register(hub: RunningHub, token: str = "", *, address: str = "", **metadata:
 
 
 def self_registered(hub: RunningHub, **metadata: object) -> Client:
-    answer = register(hub, "", **metadata)
+    answer = register(hub, "", "", **metadata)
     assert answer.status_code == 201, answer.text
     client_id = answer.json()["client_id"]
 
