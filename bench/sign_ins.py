@@ -150,6 +150,7 @@ async def create_sign_ins(hub: Hub) -> SignIns:
         scopes=SCOPES,
         organizations=(),
         resources=(),
+        servers=(),
         challenge=challenge,
         nonce="n-0S6_WzA2Mj",
         prompt=frozenset(),

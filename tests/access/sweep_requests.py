@@ -55,6 +55,8 @@ _JSON: tuple[tuple[str, Any], ...] = (
     ("/git-upload-pack", b"0000"),
     ("/role", {"role": "admin"}),
     ("/exchange/dry-run", {"subjectToken": "vic@example.org"}),
+    ("/resources", {"identifier": "https://evil.example/mcp", "name": "Taken"}),
+    ("/resources/{id}", {"name": "Taken"}),
     ("/applications", _APP),
     ("/applications/{client_id}", {"name": "Taken"}),
     ("/connected-apps/{client_id}", {"organizations": []}),

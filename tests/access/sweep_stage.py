@@ -125,6 +125,9 @@ def _belongings(hub: RunningHub, client: httpx.Client, vic: User, at: str) -> di
     asked = {"name": "Notebook", "redirectUris": ["https://app.example/callback"], "scopes": ["openid"]}
     app = client.post(f"{at}/applications", json=asked)
     assert app.status_code == 201, app.text
+    protected = {"identifier": f"https://mcp-{at.count('/')}.invalid/", "name": "Toolbox"}
+    resource = client.post(f"{at}/resources", json=protected)
+    assert resource.status_code == 201, resource.text
     watched = [{"type": "user", "name": "vic"}]
     webhook = client.post(f"{at}/webhooks", json={"url": RECEIVER, "watched": watched, "secret": "s3cret"})
     assert webhook.status_code == 200, webhook.text
@@ -133,6 +136,7 @@ def _belongings(hub: RunningHub, client: httpx.Client, vic: User, at: str) -> di
     settle(hub)
     return {
         "client_id": app.json()["clientId"],
+        "resources": resource.json()["id"],
         "webhooks": hook,
         "delivery": client.get(f"{at}/webhooks/{hook}/logs").json()[0]["id"],
         "tokens": client.get("/api/settings/tokens").json()[0]["id"],

@@ -171,8 +171,12 @@ def test_refusal_names_the_missing_scope(stage: Stage) -> None:
             for scope, (allowed, _) in CALLS.items():
                 answer = allowed.send(client, at)
                 if allowed.refusal == 403:
-                    assert 'error="insufficient_scope"' in answer.headers["www-authenticate"], scope
-                    assert scope in answer.headers["www-authenticate"], scope
+                    challenge, message = answer.headers["www-authenticate"], answer.headers["x-error-message"]
+                    assert 'error="insufficient_scope"' in challenge, scope
+                    assert scope in message, scope
+                    # Of alternatives, one to request.
+                    requested = challenge.partition('scope="')[2].partition('"')[0]
+                    assert (requested in message, " " in requested) == (True, False), scope
 
 
 def test_each_claim_needs_its_scope(stage: Stage) -> None:

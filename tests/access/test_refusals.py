@@ -59,19 +59,19 @@ def test_anonymous_write_asks_to_sign_in() -> None:
     assert answer(ANYONE, Action.REPO_WRITE, Repo(ACME))[::2] == (Unauthorized, None)
 
 
-def test_missing_scope_names_all_that_would_help_in_registry_order() -> None:
+def test_missing_scope_names_all_that_would_help_and_requests_the_weakest() -> None:
     with pytest.raises(Forbidden, match=r"manage-repos or write-repos to change") as caught:
         require(app("read-repos"), Action.REPO_WRITE, PRIVATE)
-    assert caught.value.scopes == ("manage-repos", "write-repos")
+    assert caught.value.scopes == ("write-repos",)
 
 
 def test_pull_request_on_a_private_repo_needs_a_reading_scope_too() -> None:
     with pytest.raises(Forbidden) as caught:
         require(app("write-discussions"), Action.DISCUSSION_OPEN, PRIVATE)
-    assert caught.value.scopes == ("manage-repos", "write-repos", "read-repos")
+    assert caught.value.scopes == ("read-repos",)
     with pytest.raises(Forbidden, match="write-discussions, and manage-repos or") as caught:
         require(app(), Action.DISCUSSION_OPEN, PRIVATE)
-    assert caught.value.scopes == ("manage-repos", "write-repos", "write-discussions", "read-repos")
+    assert caught.value.scopes == ("write-discussions", "read-repos")
     require(app("write-discussions", "read-repos"), Action.DISCUSSION_OPEN, PRIVATE)
 
 

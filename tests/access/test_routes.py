@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.access import repo_routes
+from tests.access import oauth_routes, repo_routes, resource_routes
 from tests.bed.blocking import run_blocking
 from tests.bed.engines import SqliteEngine, settings_for
 
@@ -111,6 +111,7 @@ GUARDED_BY = {
     "GET /docs": "hub.public",
     "GET /docs/api": "hub.public",
     "GET /docs/cimd": "hub.public",
+    "GET /docs/protect": "hub.public",
     "GET /docs/sign-in": "hub.public",
     "GET /docs/webhooks": "hub.public",
     "GET /healthz": "hub.public",
@@ -131,12 +132,6 @@ GUARDED_BY = {
     "GET /new": "repo.create",
     "GET /new-dataset": "repo.create",
     "GET /new-space": "repo.create",
-    "GET /oauth/authorize": "hub.public",
-    "GET /oauth/device": "hub.public",
-    "GET /oauth/device/done": "hub.public",
-    "GET /oauth/explain/{id}": "hub.public",
-    "GET /oauth/jwks": "hub.public",
-    "GET /oauth/userinfo": "account.identify",
     "GET /operator": "operator.use",
     "GET /operator/organizations": "operator.use",
     "GET /operator/requests": "operator.use",
@@ -322,13 +317,6 @@ GUARDED_BY = {
     "POST /new": "repo.create",
     "POST /new-dataset": "repo.create",
     "POST /new-space": "repo.create",
-    "POST /oauth/authorize": "hub.public",
-    "POST /oauth/device": "hub.public",
-    "POST /oauth/device/verify": "hub.public",
-    "POST /oauth/introspect": "hub.public",
-    "POST /oauth/revoke": "hub.public",
-    "POST /oauth/token": "hub.public",
-    "POST /oauth/userinfo": "account.identify",
     "POST /operator/organizations/{name}": "operator.use",
     "POST /operator/requests/{id}/grant": "operator.use",
     "POST /operator/requests/{id}/refuse": "operator.use",
@@ -464,7 +452,7 @@ def every_row() -> dict[str, str]:
     for path, action in FORWARDED.items():
         rows |= {f"{method} {path}": action for method in ("DELETE", "PATCH", "POST", "PUT")}
         rows[f"GET {path}"] = action.replace("jobs.run", "jobs.read")
-    return rows | repo_routes.rows()
+    return rows | oauth_routes.ROWS | repo_routes.rows() | resource_routes.rows()
 
 
 @pytest.fixture

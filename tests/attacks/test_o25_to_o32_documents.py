@@ -243,13 +243,18 @@ def test_o29_slow_document_is_cut_off_at_the_deadline(lenient: RunningHub, far_e
         {"client_secret": "s"},
         {"token_endpoint_auth_method": "client_secret_basic"},
         {"token_endpoint_auth_method": None},
+        {"token_endpoint_auth_method": None, "token_endpoint_auth_methods_supported": "none"},
+        {
+            "token_endpoint_auth_method": "private_key_jwt",
+            "token_endpoint_auth_methods_supported": ["private_key_jwt"],
+        },
         {"redirect_uris": []},
         {"redirect_uris": ["javascript:alert(1)"]},
         {"redirect_uris": "https://app.example/callback"},
         {"client_name": ""},
         {"client_name": 7},
     ],
-    ids=lambda members: next(f"{name}={value}" for name, value in members.items()),
+    ids=lambda members: ",".join(f"{name}={value}" for name, value in members.items()),
 )
 def test_o30_invalid_document_is_rejected(lenient: RunningHub, far_end: ExitStack, members: dict[str, Any]) -> None:
     app = App(far_end)
@@ -257,6 +262,18 @@ def test_o30_invalid_document_is_rejected(lenient: RunningHub, far_end: ExitStac
     assert status_of(lenient, app.url) == 400
     app.answer = good
     assert status_of(lenient, app.url) == 303, "not kept"
+
+
+def test_document_that_supports_none_is_public_although_it_prefers_a_key(
+    lenient: RunningHub, far_end: ExitStack
+) -> None:
+    app = App(
+        far_end,
+        token_endpoint_auth_method="private_key_jwt",
+        token_endpoint_auth_methods_supported=["private_key_jwt", "none"],
+        jwks_uri="https://x.example/jwks",
+    )
+    assert status_of(lenient, app.url) == 303
 
 
 def test_unknown_members_and_grant_types_are_ignored(lenient: RunningHub, far_end: ExitStack) -> None:

@@ -19,12 +19,13 @@ def test_o34_no_page_of_the_code_flow_can_be_framed(hub: RunningHub) -> None:
             "sign-in again": browser.get(browser.get(client.address(prompt="login")).headers["location"]),
             "stopped": browser.get(client.address(redirect_uri="https://evil.example/")),
             "form post": approve(browser, client.address(response_mode="form_post")),
-            "refused": browser.post(client.address(prompt="consent")),
+            "consent after a POST": browser.post(client.address(prompt="consent")),
+            "refused": browser.post(client.address(prompt="consent"), data={"decision": "approve"}),
             "connected apps": browser.get("/settings/connected"),
             "connected app": browser.get(f"/settings/connected/{client.id}"),
             "revoke": browser.get(f"/settings/connected/{client.id}/revoke"),
         }
-    assert [page.status_code for page in pages.values()] == [200, 200, 200, 400, 200, 403, 200, 200, 200]
+    assert [page.status_code for page in pages.values()] == [200, 200, 200, 400, 200, 200, 403, 200, 200, 200]
     assert_unframed(pages)
 
 

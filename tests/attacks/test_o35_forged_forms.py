@@ -18,7 +18,9 @@ DECISION = {"decision": "approve", "scopes": ["openid", "profile", "email", "rea
 def test_o35_consent_without_a_csrf_token_is_rejected(hub: RunningHub) -> None:
     client = create_app(hub)
     with browser_of(hub, create_user(hub, "ada")) as browser:
-        for form in ({}, DECISION, {**DECISION, "csrf": ""}, {"decision": "deny"}):
+        asked = browser.post(client.address())
+        assert (asked.status_code, "location" in asked.headers) == (200, False), "like GET: the consent page"
+        for form in (DECISION, {**DECISION, "csrf": ""}, {"decision": "deny"}):
             response = browser.post(client.address(), data=form)
             assert (response.status_code, "location" in response.headers) == (403, False)
         for site in ("cross-site", "same-site"):

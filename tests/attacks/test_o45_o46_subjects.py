@@ -102,6 +102,7 @@ def test_o46_invalid_subject_tokens_are_rejected(hub: RunningHub, client: Client
         {"subject_token_type": [USER_EMAIL, ACCESS_TOKEN]},
         {"requested_token_type": "urn:ietf:params:oauth:token-type:refresh_token"},
         {"actor_token": token, "actor_token_type": ACCESS_TOKEN},
+        {"actor_token_type": ACCESS_TOKEN},
     ]
     with hub.client(auth=client.basic) as http:
         for change in changes:

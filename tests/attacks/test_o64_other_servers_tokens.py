@@ -385,7 +385,7 @@ def test_o64_scopes_for_other_servers_can_be_revoked(hub: RunningHub, client: Cl
         assert script.patch(path, json={"resourceScopes": ["openid", "profile"]}).status_code == 200
         assert "email" not in app.get("/oauth/userinfo").json()
         assert "Permissions on other servers" in browser.get(page).text
-        submit(browser, page, page, resource_scopes=["", "openid"])
+        submit(browser, page, page, resource_scopes=[OTHER, f"{OTHER} openid"])
         assert script.get(path).json()["resourceScopes"] == ["openid"]
         assert "preferred_username" not in app.get("/oauth/userinfo").json()
         assert refresh(client, found["refresh_token"]).json()["scope"] == "openid"

@@ -141,7 +141,8 @@ def test_o67_reset_of_a_never_verified_account_ends_everything(hub: RunningHub, 
     assert told["Subject"] == "Your password was changed"
     assert (
         "This address had never been confirmed, so everything created earlier was revoked: 1 session, "
-        "1 personal token, 1 app token, 1 refresh token, 1 connected app, 1 registered app, 1 webhook, 1 invitation."
+        "1 personal token, 1 app token, 1 refresh token, 1 connected app, 1 registered app, 1 resource server, "
+        "1 webhook, 1 invitation."
     ) in " ".join(told.get_content().split())
 
 

@@ -6,6 +6,7 @@ import httpx
 from tests.bed import devices
 from tests.bed.apps import Client, code_for, create_app, pkce_pair, tokens_for
 from tests.bed.people import api, browser_of, create_organization, create_token, create_user, link_in, mails_to, submit
+from tests.bed.resource_servers import Api, register
 from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import User
@@ -13,7 +14,7 @@ from hubgate.server.accounts.model import User
 # Revoked by every password change.
 SIGN_INS = {"session", "app token", "refresh token", "code", "device code"}
 # Also revoked if the email address had never been verified.
-CREATED = {"personal token", "consent", "own app", "token of the own app", "webhook", "invitation"}
+CREATED = {"personal token", "consent", "own app", "token of the own app", "resource server", "webhook", "invitation"}
 EVERYTHING = SIGN_INS | CREATED
 
 
@@ -34,6 +35,7 @@ class AccountAssets:
     device_code: str
     own_app: Client
     token_of_own_app: str
+    resource_server: Api
     invitation: str
 
     def browser(self) -> httpx.Client:
@@ -57,6 +59,7 @@ class AccountAssets:
                 "consent": self.app.app.name in owner.get("/settings/connected").text,
                 "own app": introspected.status_code == 200,
                 "token of the own app": self._accepts(self.token_of_own_app),
+                "resource server": self.resource_server.ask("x").status_code == 200,
                 "webhook": "ci.example" in owner.get("/settings/webhooks").text,
                 "invitation": visitor.get(self.invitation).status_code == 200,
             }
@@ -100,5 +103,6 @@ def create_account_assets(hub: RunningHub, user: User) -> AccountAssets:
         device_code=started["device_code"],
         own_app=own_app,
         token_of_own_app=tokens_for(own_app, fan)["access_token"],
+        resource_server=register(hub, user, f"https://{user.name}.example/mcp"),
         invitation=link_in(mails_to(hub, guest)[0]),
     )

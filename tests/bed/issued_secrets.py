@@ -4,12 +4,15 @@ import re
 
 import httpx
 from tests.bed import devices
-from tests.bed.apps import code_for, create_app, pkce_pair
+from tests.bed.apps import code_for, create_app, pkce_pair, tokens_for
 from tests.bed.exchange import create_exchange_app, exchange_token
 from tests.bed.people import PASSWORD, create_organization, create_user, link_in, mails_to, setup_link, submit
+from tests.bed.resource_servers import register
 from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.organizations import invitations
+from hubgate.server.oauth.registration import clients, initial_tokens
+from hubgate.server.oauth.registration.model import ClientMetadata
 from hubgate.server.resources import Hub
 
 PASSWORDS = ("the first passphrase", "the second passphrase", "a passphrase that is wrong")
@@ -47,7 +50,14 @@ def collect_issued_secrets(hub: RunningHub) -> dict[str, str]:
         given["open reset"] = _mailed(hub, "boss@example.org", "Reset")
         with_token = client.get("/api/whoami-v2", headers={"authorization": f"Bearer {given['token']}"})
         assert with_token.status_code == 200
-    return given | _app_secrets(hub) | _device_secrets(hub)
+    return given | _app_secrets(hub) | _device_secrets(hub) | _registration_secrets(hub)
+
+
+def _registration_secrets(hub: RunningHub) -> dict[str, str]:
+    initial, _ = hub.call(lambda opened: initial_tokens.create(opened.oauth))
+    metadata = ClientMetadata(redirect_uris=["https://app.example/"])
+    _, token = hub.call(lambda opened: clients.register(opened.oauth, metadata, "", "192.0.2.1"))
+    return {"registration token": initial, "registration access token": token}
 
 
 def _app_secrets(hub: RunningHub) -> dict[str, str]:
@@ -58,6 +68,9 @@ def _app_secrets(hub: RunningHub) -> dict[str, str]:
     tokens = client.redeem(used, code_verifier=verifier).json()
     refreshed = client.post("/oauth/token", {"grant_type": "refresh_token", "refresh_token": tokens["refresh_token"]})
     assert client.secret is not None
+    tools = register(hub, dora, tokens="jwt")
+    signed = tokens_for(client, dora, resource=tools.identifier, scope="openid mcp:tools")["access_token"]
+    assert tools.accepts(signed)
     return {
         "client secret": client.secret,
         "verifier": verifier,
@@ -67,6 +80,8 @@ def _app_secrets(hub: RunningHub) -> dict[str, str]:
         "used refresh token": tokens["refresh_token"],
         "refresh token": refreshed.json()["refresh_token"],
         "signature of an ID token": tokens["id_token"].rpartition(".")[2],
+        "secret of a resource server": tools.secret,
+        "signature of an access token": signed.rpartition(".")[2],
     }
 
 

@@ -38,8 +38,10 @@ class Site:
 
     def run_node(self, program: str, **variables: str) -> None:
         assert CLIENTS.exists(), f"{CLIENTS} is missing: run make setup"
+        self.run_node_text((PROGRAMS / program).read_text(), **variables)
+
+    def run_node_text(self, text: str, **variables: str) -> None:
         # Passed as text: imports resolve relative to a module's folder, and packages are not installed in the checkout.
-        text = (PROGRAMS / program).read_text()
         self._start([NODE, "--input-type=module", "--eval", text], CLIENTS, variables)
 
     def _start(self, command: list[str | Path], folder: Path, variables: dict[str, str]) -> None:

@@ -9,6 +9,7 @@ from tests.browser.cast_collections import add_access_requests, add_collections
 from tests.browser.cast_devices import add_devices
 from tests.browser.cast_exchange import add_exchange
 from tests.browser.cast_repos import add_repos
+from tests.browser.cast_resources import add_resources
 from tests.browser.cast_spaces import add_spaces
 from tests.browser.cast_webhooks import add_webhooks
 
@@ -69,6 +70,7 @@ async def _assemble(hub: Hub) -> Cast:
         hub.accounts, ada, "a token with a name of many words that has to wrap", TokenRole.READ, PHONE.ip
     )
     await add_apps(hub, ada, bob, acme)
+    await add_resources(hub, ada, acme)
     await add_builders(hub, ada)
     await add_repos(hub.repos, ada, bob, acme)
     await add_spaces(hub, ada)

@@ -11,10 +11,12 @@ from hubgate.server.audit.model import Actor
 from hubgate.server.clock import DAY
 from hubgate.server.ids import new_id
 from hubgate.server.oauth.apps import management
+from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.cimd import store as documents
 from hubgate.server.oauth.cimd.rules import check_document
 from hubgate.server.oauth.consent import store as consents
+from hubgate.server.oauth.registration.model import ClientMetadata, app_of
 from hubgate.server.resources import Hub
 from hubgate.server.scopes import BUILT_IN_SCOPES
 from hubgate.server.storage.database import Tx
@@ -23,6 +25,7 @@ ATLAS = "atlas-notebook"
 SWIFT = "swift-notes"
 FIELD = "https://xn--fld-notes-fya.a-rather-long-name-of-a-host.example/.well-known/oauth-cimd"
 TOOL = "https://tool.example/oauth/client.json"
+PROXY = "6f1f4a39-4c1c-4f6e-9f0e-6a1d2b5b7c10"
 LONG_ARABIC = "مفكرة الميدان لتدوين الملاحظات والبيانات والصور والتسجيلات في كل مكان وزمان"
 EVERY_SCOPE = " ".join(scope.name for scope in BUILT_IN_SCOPES)
 MANY = [f"lab-{name}" for name in ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota"]]
@@ -39,6 +42,8 @@ REGISTERED = authorize(ATLAS, "https://atlas.example/callback", EVERY_SCOPE)
 RENAMED = authorize(SWIFT, "https://swift.example/callback", "openid profile email read-repos")
 DOCUMENT = authorize(FIELD, "https://elsewhere.example:8443/callback", "openid profile read-repos write-discussions")
 LOOPBACK = authorize(TOOL, "http://127.0.0.1:43121/callback", "openid profile inference-api")
+SELF_REGISTERED = authorize(PROXY, "http://localhost:3334/oauth/callback", "openid profile")
+LOGOUT = "/oauth/logout?" + urlencode({"client_id": ATLAS, "post_logout_redirect_uri": "https://atlas.example/bye"})
 CONNECTED = f"/settings/connected/{quote(FIELD, safe='')}"
 
 
@@ -52,6 +57,8 @@ async def add_apps(hub: Hub, ada: User, bob: User, acme: Organization) -> None:
     )
     field = await _keep(hub, FIELD, LONG_ARABIC, ["https://elsewhere.example:8443/callback"])
     tool = await _keep(hub, TOOL, "Command-line tool", ["http://127.0.0.1/callback"])
+    metadata = ClientMetadata(client_name="MCP proxy", redirect_uris=["http://localhost:3334/oauth/callback"])
+    await hub.db.write(lambda tx: app_store.add(tx, app_of(metadata, PROXY, hub.clock())))
     names = [*MANY, "an-organization-with-forty-two-characters1"]
     own = [await organizations.create(hub.accounts, bob, name, "", Actor(bob.name, bob.id, "")) for name in names]
     await _allow(hub, ada, swift, "Slow Notes", ["openid", "profile"], [acme.id])
@@ -63,7 +70,14 @@ async def add_apps(hub: Hub, ada: User, bob: User, acme: Organization) -> None:
 async def _register(
     hub: Hub, owner: Owner, client_id: str, name: str, redirect: str, scopes: tuple[str, ...], actor: Actor
 ) -> App:
-    draft = App(client_id, name, redirect_uris=(redirect,), scopes=scopes, confidential=True)
+    draft = App(
+        client_id,
+        name,
+        redirect_uris=(redirect,),
+        post_logout_redirect_uris=(redirect.replace("callback", "bye"),),
+        scopes=scopes,
+        confidential=True,
+    )
     app, _ = await management.create(hub.oauth, owner, draft, actor)
     return app
 

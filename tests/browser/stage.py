@@ -27,6 +27,7 @@ from tests.browser import (
     cast_devices,
     cast_exchange,
     cast_repos,
+    cast_resources,
     cast_spaces,
     cast_webhooks,
 )
@@ -118,7 +119,11 @@ _CONSENT = {
     "consent-document": Scene(cast_apps.DOCUMENT, "bob"),
     "consent-loopback": Scene(cast_apps.LOOPBACK, "newcomer"),
     "consent-other-server": Scene(f"{cast_apps.REGISTERED}&resource=https%3A%2F%2Fmcp.example%2Fmcp", "ada"),
+    "consent-resource": Scene(cast_resources.CONSENT, "bob"),
     "consent-again": Scene(cast_apps.RENAMED, "bob"),
+    "consent-self-registered": Scene(cast_apps.SELF_REGISTERED, "ada"),
+    "logout": Scene(cast_apps.LOGOUT, "ada"),
+    "logout-stopped": Scene(f"{cast_apps.LOGOUT}%2Felsewhere", "ada", 400),
     "login-app": Scene(continue_to("/login", cast_apps.LOOPBACK)),
     "login-again": Scene(continue_to("/login?again=1", f"{cast_apps.REGISTERED}&prompt=select_account"), "ada"),
     "settings-connected": Scene("/settings/connected", "ada"),
@@ -147,6 +152,11 @@ _BUILT = {
     "docs-sign-in": Scene("/docs/sign-in", "visitor"),
     "docs-sign-in-own": Scene(f"/docs/sign-in?app={cast_apps.ATLAS}", "ada"),
     "docs-cimd": Scene("/docs/cimd", "ada"),
+    "docs-protect": Scene("/docs/protect", "ada"),
+    "resources": Scene("/settings/resources", "ada"),
+    "resources-none": Scene("/settings/resources", "newcomer"),
+    "resource-new": Scene("/organizations/acme/settings/resources/new", "ada"),
+    "resource": Scene(cast_resources.AT, "ada"),
     "operator-requests": Scene("/operator/requests", "ada"),
 }
 _SPACES = {

@@ -64,6 +64,8 @@ def test_app_commands(operator: Operator, hub: HubProcess) -> None:
     described = {
         "client_id": made["client_id"],
         "name": "Notebook",
+        "document": False,
+        "self_registered": False,
         "owner": "ada",
         "organization": None,
         "redirect_uris": [REDIRECT, "http://localhost/cb"],
@@ -142,6 +144,17 @@ def test_extra_scopes_are_granted_and_revoked(operator: Operator) -> None:
     ]
     again = operator.error_message("admin", "app", "revoke-scope", client_id, "read-metrics")
     assert again == "The operator has not granted the scope read-metrics to Bridge."
+    url = "https://notes.example/.well-known/oauth-cimd"
+    for _ in range(2):
+        assert operator.json("admin", "app", "grant-scope", url, "read-metrics")["extra_scopes"] == ["read-metrics"]
+    listed = [(app["client_id"], app["document"]) for app in operator.json("admin", "app", "list")]
+    assert listed == [(client_id, False), (url, True)]
+    assert operator.json("admin", "app", "revoke-scope", url, "read-metrics")["extra_scopes"] == []
+    never = operator.error_message("admin", "app", "revoke-scope", url, "read-metrics")
+    assert never == f"The operator has not granted the scope read-metrics to {url}."
+    assert "has a path" in operator.error_message(
+        "admin", "app", "grant-scope", "https://notes.example", "read-metrics"
+    )
     unknown = operator.error_message("admin", "app", "grant-scope", client_id, "fly")
     assert unknown == "This hub has no scope fly. Add it as [[extra_scopes]] to hubgate.toml first."
     built_in = operator.error_message("admin", "app", "grant-scope", client_id, "read-repos")
@@ -263,3 +276,14 @@ def test_revoked_token_exchange_takes_effect_immediately(operator: Operator, hub
     tokens.append(taken())
     assert statuses() == [401, 401, 200]
     assert hub.stop() == 0
+
+
+def test_registration_tokens_are_created_listed_and_revoked(operator: Operator) -> None:
+    made = operator.json("admin", "registration-token", "create")
+    assert made["token"].startswith("hf_register_")
+    listed = operator.json("admin", "registration-token", "list")
+    assert listed == [{name: value for name, value in made.items() if name != "token"}]
+    assert (listed[0]["lastFour"], listed[0]["lastUsedAt"], listed[0]["registrations"]) == (made["token"][-4:], None, 0)
+    assert operator.json("admin", "registration-token", "revoke", made["id"]) == {"revoked": made["id"]}
+    assert operator.json("admin", "registration-token", "list") == []
+    assert "not found" in operator.error_message("admin", "registration-token", "revoke", made["id"])

@@ -33,6 +33,14 @@ def sqlite_today(sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
         yield hub
 
 
+@pytest.fixture(scope="module")
+def shared_today(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningHub]:
+    """One hub for all tests of a file."""
+    folder = tmp_path_factory.mktemp("shared")
+    with _at_present(SqliteEngine(sqlite_template, folder), folder) as hub:
+        yield hub
+
+
 @dataclass(frozen=True)
 class Shared:
     """Ada, who created acme, and Bob, with their tokens."""

@@ -63,12 +63,22 @@ def test_user_signs_in_in_a_page(sqlite_today: RunningHub, its_site: Site, page:
     is_right(json_at(page, f"{its_site.url}/huggingface_hub.html?"), ada)
 
 
-def test_oidc_client_ts_signs_in_in_a_page(sqlite_today: RunningHub, its_site: Site, page: Page) -> None:
+def test_oidc_client_ts_signs_in_and_out_in_a_page(sqlite_today: RunningHub, its_site: Site, page: Page) -> None:
     ada = ada_of_acme(sqlite_today)
-    client = started(its_site, sqlite_today, "pages.mjs", "/oidc_client_ts.html", refresh_tokens=True)
+    at = "/oidc_client_ts.html"
+    after = {"post_logout_redirect_uris": (f"http://localhost{at}?signed-out",)}
+    client = started(its_site, sqlite_today, "pages.mjs", at, refresh_tokens=True, **after)
     signed_in(page, f"{its_site.url}/oidc_client_ts.html")
     expect(page.locator("output")).not_to_be_empty()
     said = json_at(page, f"{its_site.url}/oidc_client_ts.html?")
     assert (said["profile"]["sub"], said["profile"]["aud"]) == (ada.id, client.id)
     assert said["profile"]["email"] == "ada@example.org"
     assert (said["renewed"], said["revoked"]) == (200, 401)
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Sign out of this hub?")
+    page.get_by_role("button", name="Sign out").click()
+    page.wait_for_url(f"{its_site.url}{at}?signed-out*")
+    expect(page.locator("output")).not_to_be_empty()
+    assert json_at(page, f"{its_site.url}{at}?signed-out") == {"user": None}
+    page.goto(f"{its_site.url}{at}")
+    expect(page.get_by_label("Password")).to_be_visible()

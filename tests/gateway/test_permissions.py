@@ -74,7 +74,9 @@ def test_each_scope_opens_its_service_only(stage: Stage, scope: str) -> None:
         assert statuses(hub, allowed, other, namespace) == all_are(403, other)
     with api(hub, refused) as client:
         answer = CALLS[scope][next(iter(CALLS[scope]))](client, "ada")
-        assert answer.headers["www-authenticate"] == f'Bearer error="insufficient_scope", scope="{scope}"'
+        challenge = answer.headers["www-authenticate"]
+        assert f'error="insufficient_scope", scope="{scope}"' in challenge
+        assert f'resource_metadata="{hub.url}/.well-known/oauth-protected-resource"' in challenge
         assert scope in answer.headers["x-error-message"]
 
 

@@ -84,6 +84,7 @@ def test_list_names_host_last_use_and_scopes(hub: RunningHub) -> None:
             "organizationScopes": {acme.id: ["read-repos"]},
             "resources": [],
             "resourceScopes": [],
+            "scopesByResource": {},
             "createdAt": "2026-09-21T14:13:20.000Z",
             "updatedAt": "2026-09-21T14:13:20.000Z",
             "lastUsedAt": "2026-09-21T14:13:20.000Z",

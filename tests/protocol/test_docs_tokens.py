@@ -106,7 +106,8 @@ def test_claims_match_the_table(hub: RunningHub) -> None:
         with api(hub, tokens["access_token"]) as app:
             assert set(app.get("/oauth/userinfo").json()) == always[1] | in_userinfo, scope
     assert set(table) <= SCOPE_NAMES
-    known = set().union(*always, *(names for pair in table.values() for names in pair))
+    # An app has to ask for `groups`.
+    known = {"groups"}.union(*always, *(names for pair in table.values() for names in pair))
     discovered = httpx.get(f"{hub.url}/.well-known/openid-configuration").json()["claims_supported"]
     assert (set(discovered), len(discovered)) == (known, len(known))
 
@@ -160,7 +161,7 @@ def test_docs_index_links_to_every_page(hub: RunningHub) -> None:
     page = httpx.get(f"{hub.url}/docs").text
     assert '<a href="/docs">Docs</a>' in page, "in the footer of every page"
     found = re.findall(r'<h2><a href="(/docs/[\w-]+)">', page)
-    assert found == ["/docs/sign-in", "/docs/cimd", "/docs/webhooks", "/docs/api"]
+    assert found == ["/docs/sign-in", "/docs/cimd", "/docs/protect", "/docs/webhooks", "/docs/api"]
     for address in found:
         assert httpx.get(hub.url + address).status_code == 200
 

@@ -60,7 +60,7 @@ def test_invalid_credential_is_rejected_with_the_text_clients_compare(hub: Runni
             assert response.status_code == 401
             assert response.headers["x-error-message"] == BAD_CREDENTIAL
             challenge = response.headers["www-authenticate"]
-            assert challenge.startswith("Bearer realm=")
+            assert challenge.startswith('Bearer realm="hubgate", error="invalid_token", error_description=')
             assert f"{hub.url}/.well-known/oauth-protected-resource" in challenge
 
 

@@ -61,9 +61,9 @@ def test_port_on_loopback_is_not_marked(hub: RunningHub) -> None:
             "https://app.example/<mark>callback</mark> http://localhost/cb",
         ),
         (
-            {"scope": "openid fly offline_access"},
+            {"scope": "openid jobs offline_access"},
             "scope",
-            "openid <mark>fly</mark> offline_access",
+            "openid <mark>jobs</mark> offline_access",
             "read-repos email profile openid",
         ),
         ({"response_type": "token"}, "response_type", "<mark>token</mark>", "code"),
@@ -99,6 +99,16 @@ def test_differences_are_marked(
         assert found[0] == sent
         assert found[1].startswith(registered)
         assert page.count("<mark>") == (found[0] + found[1]).count("<mark>"), "nothing else is marked"
+
+
+def test_scopes_of_another_server_are_not_marked(hub: RunningHub) -> None:
+    olga = create_user(hub, "olga")
+    client = create_app(hub, olga)
+    with browser_of(hub, olga) as owner:
+        asked = {"scope": "openid mcp:tools", "resource": "https://mcp.example/mcp"}
+        answer = owner.get(client.address(response_type="token", **asked))
+        page = explanation_page(owner, f"/oauth/explain/{answer.headers['x-request-id']}")
+        assert row(page, "scope")[0] == "openid mcp:tools"
 
 
 def test_differences_at_the_token_endpoint_are_marked(hub: RunningHub) -> None:

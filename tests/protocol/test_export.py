@@ -11,6 +11,7 @@ from tests.bed.memory import watch_memory
 from tests.bed.people import PASSWORD, api, browser_of, create_organization, create_token, create_user, submit
 from tests.bed.processes import hub_process
 from tests.bed.repos import create_repo
+from tests.bed.resource_servers import register
 from tests.bed.running_hub import RunningHub, run_hub
 from tests.faults.conftest import create_store
 
@@ -22,7 +23,7 @@ SECRET = "a long webhook secret"
 def test_apps_repos_and_collections_are_in_the_export(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     theirs, own = create_app(hub, create_user(hub, "olga")), create_app(hub, ada, name="Mine")
-    given = tokens_for(theirs, ada)
+    given, tools = tokens_for(theirs, ada), register(hub, ada)
     token = create_token(hub, ada)
     with api(hub, token) as script, browser_of(hub, ada) as browser:
         create_repo(script, "tiny", "dataset", private=True)
@@ -37,7 +38,8 @@ def test_apps_repos_and_collections_are_in_the_export(hub: RunningHub) -> None:
     assert [(repo["type"], repo["id"], repo["private"]) for repo in said["repos"]] == [("dataset", "ada/tiny", True)]
     (collection,) = said["collections"]
     assert (collection["slug"], collection["items"][0]["note"]["text"]) == (slug, "Small")
-    for secret in (own.secret, given["access_token"], token):
+    assert [server["identifier"] for server in said["resources"]] == [tools.identifier]
+    for secret in (own.secret, tools.secret, given["access_token"], token):
         assert secret is not None
         assert secret not in response.text
 

@@ -39,7 +39,8 @@ def test_preflight_names_what_may_be_called(hub: RunningHub) -> None:
     assert response.status_code == 204
     assert response.headers["access-control-allow-methods"] == "POST"
     assert response.headers["access-control-allow-origin"] == "*"
-    assert response.headers["access-control-allow-headers"] == "Authorization, Content-Type, Range, X-Request-Id"
+    allowed = response.headers["access-control-allow-headers"]
+    assert allowed == "Authorization, Content-Type, MCP-Protocol-Version, Range, X-Request-Id"
 
 
 def test_pages_carry_a_strict_policy(hub: RunningHub) -> None:

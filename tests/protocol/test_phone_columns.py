@@ -6,6 +6,7 @@ import pytest
 from tests.bed.apps import approve, create_app
 from tests.bed.people import browser_of, create_organization, create_token, create_user, submit
 from tests.bed.processes import until
+from tests.bed.resource_servers import register
 from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
@@ -52,9 +53,11 @@ def test_every_other_table_hides_whole_columns(hub: RunningHub) -> None:
     create_organization(hub, "acme", ada)
     create_token(hub, ada)
     create_app(hub, ada)
+    register(hub, ada)
     with browser_of(hub, ada) as browser:
         for address, label in (
             ("/settings/applications", "Apps"),
+            ("/settings/resources", "Resource servers"),
             ("/settings/tokens", "Access tokens"),
             ("/settings/sessions", "Sessions"),
             ("/settings/organizations", "Your organizations"),

@@ -24,7 +24,25 @@ def test_everything_but_a_valid_app_token_is_an_invalid_token(hub: RunningHub, m
             refused = anyone.request(method, "/oauth/userinfo", headers=header)
             assert refused.status_code == 401
             assert refused.json()["error"] == "invalid_token", header
-            assert refused.headers["www-authenticate"] == 'Bearer error="invalid_token"', header
+            # Without a token, no error is named (RFC 6750, section 3.1).
+            challenge = refused.headers["www-authenticate"]
+            assert ('error="invalid_token"' in challenge) == bool(header), (header, challenge)
+            assert f'resource_metadata="{hub.url}/.well-known/oauth-protected-resource"' in challenge
+
+
+def test_token_may_be_in_the_body_of_a_post(hub: RunningHub) -> None:
+    """RFC 6750, section 2.2."""
+    ada = create_user(hub, "ada")
+    token = tokens_for(create_app(hub, ada), ada)["access_token"]
+    with hub.client() as anyone:
+        assert anyone.post("/oauth/userinfo", data={"access_token": token}).json()["sub"] == ada.id
+        refused = anyone.post("/oauth/userinfo", data={"access_token": "hf_nonsense"})
+        assert (refused.status_code, 'error="invalid_token"' in refused.headers["www-authenticate"]) == (401, True)
+        for form in ({"access_token": token}, {"access_token": "hf_nonsense"}):
+            twice = anyone.post("/oauth/userinfo", data=form, headers={"authorization": f"Bearer {token}"})
+            assert (twice.status_code, twice.json()["error"]) == (400, "invalid_request")
+        for elsewhere in ("/api/repos/create", "/api/whoami-v2"):
+            assert anyone.post(elsewhere, data={"access_token": token}).status_code in (401, 405)
 
 
 def test_granted_organization_has_all_fields(hub: RunningHub) -> None:

@@ -1,6 +1,7 @@
 """Creating and upgrading a database, and rejecting one that is not the hub's."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -162,6 +163,18 @@ async def test_grants_name_their_servers_and_what_they_began_under(storage: Engi
     assert consent["other_resources"] == "https://a.example/ https://b.example/ urn:c"
     assert organization["last_joined_at"] == 7
     assert tuple(webhook) == ("7 5 6", 0)
+
+
+async def test_consents_for_other_servers_keep_only_scopes_that_identify_the_user(storage: Engine) -> None:
+    url = storage.empty_url()
+    await build_previous(url, "0032")
+    sql = "UPDATE consents SET other_scopes = :scopes, other_resources = 'https://a.example/ urn:c'"
+    async with opened_database(url) as db:
+        await db.write(lambda tx: tx.exec(sql, {"scopes": "manage-repos profile openid"}))
+        await migrate(db, url)
+        consent = await db.one("SELECT resource_scopes FROM consents", {})
+    assert consent is not None
+    assert json.loads(consent["resource_scopes"]) == {"https://a.example/": "profile openid", "urn:c": "profile openid"}
 
 
 async def test_older_schema_is_upgraded_on_sqlite_and_reported_on_postgres(storage: Engine) -> None:

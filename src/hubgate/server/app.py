@@ -1,6 +1,7 @@
 """Builds the ASGI app from the routes of all packages. `resources.py` builds the use cases that the routes call."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from hubgate.server import metrics
 from hubgate.server.accounts.tokens.text import TokenKind
@@ -11,6 +12,8 @@ from hubgate.server.edge.table import RouteTable
 from hubgate.server.http.csrf import Csrf
 from hubgate.server.http.headers import StandardHeaders
 from hubgate.server.http.render import ErrorRenderer
+from hubgate.server.oauth.registration.model import OFF
+from hubgate.server.oauth.tokens import access_jwt
 from hubgate.server.oauth.tokens.bearer import BearerTokens
 from hubgate.server.resources import Hub
 from hubgate.server.web import (
@@ -32,6 +35,7 @@ from hubgate.server.web.api import (
     members,
     overviews,
     redirects,
+    resource_servers,
     sessions,
     tokens,
     tunnels,
@@ -63,15 +67,16 @@ from hubgate.server.web.files import large_files, resolve
 from hubgate.server.web.gateway import routes as gateway
 from hubgate.server.web.git import routes as git
 from hubgate.server.web.oauth import device as device_endpoint
-from hubgate.server.web.oauth import discovery, jwks, revocation, userinfo
+from hubgate.server.web.oauth import discovery, jwks, registration, revocation, userinfo
 from hubgate.server.web.oauth import token as token_endpoint
 from hubgate.server.web.pages import api_reference, home, profiles, theme
 from hubgate.server.web.pages import operator as operator_pages
 from hubgate.server.web.pages import redirects as redirect_pages
 from hubgate.server.web.pages.collections import routes as collection_pages
 from hubgate.server.web.pages.entry import routes as entry_pages
-from hubgate.server.web.pages.oauth import authorize, developers, device, explain
+from hubgate.server.web.pages.oauth import authorize, developers, device, explain, logout, protect
 from hubgate.server.web.pages.oauth import connected_apps as connected_app_pages
+from hubgate.server.web.pages.oauth import resource_servers as resource_server_pages
 from hubgate.server.web.pages.oauth.apps import routes as app_pages
 from hubgate.server.web.pages.organizations import routes as organization_pages
 from hubgate.server.web.pages.repos import routes as repo_pages
@@ -89,14 +94,17 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
     settings = hub.settings
     csrf = Csrf(hub.secret, settings.base_url)
     pages = Pages(settings, csrf)
-    guard = Guard(hub.db, hub.clock, hub.secret, {TokenKind.OAUTH: BearerTokens(hub.oauth).find}, settings.secure)
+    read_jwt = partial(access_jwt.read_jwt, hub.oauth)
+    bearer = BearerTokens(hub.oauth)
+    guard = Guard(hub.db, hub.clock, hub.secret, {TokenKind.OAUTH: bearer.find}, settings.secure, read_jwt)
     hardware = space_runtime.flavor(settings.spaces_cpu, settings.spaces_memory, settings.spaces_disk)
     documented: list[Route] = [
         *probes.routes(hub.db, settings),
-        *discovery.routes(settings.base_url),
+        *discovery.routes(settings.base_url, registration=settings.dynamic_registration != OFF),
         *jwks.routes(hub.keys),
         *token_endpoint.routes(hub.oauth),
         *device_endpoint.routes(hub.oauth),
+        *registration.routes(hub.oauth),
         *webhooks.routes(hub.webhooks, hub.accounts),
         *webhook_replays.routes(hub.webhooks, hub.accounts),
         *tunnels.routes(hub.webhooks, guard, hub.limits.permission_check_seconds),
@@ -105,8 +113,9 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *event_schemas.routes(settings.base_url),
         *webhook_pages.routes(pages, hub.webhooks, hub.accounts),
         *userinfo.routes(settings.base_url),
-        *revocation.routes(hub.oauth),
+        *revocation.routes(hub.oauth, bearer),
         *authorize.routes(pages, hub.oauth, csrf),
+        *logout.routes(pages, hub.accounts, hub.oauth, csrf),
         *connected_app_pages.routes(pages, hub.oauth, hub.webhooks),
         *connected_apps.routes(hub.oauth, hub.webhooks),
         *compatibility.routes(),
@@ -120,6 +129,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *audit.routes(hub.accounts),
         *applications.routes(hub.oauth, hub.accounts),
         *exchanges.routes(hub.oauth, hub.accounts),
+        *resource_servers.routes(hub.oauth, hub.accounts),
         *repo_lifecycle.routes(hub.repos, hub.spaces),
         *redirects.routes(hub.repos, hub.accounts),
         *redirect_pages.routes(pages, hub.repos, hub.accounts),
@@ -149,9 +159,11 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *settings_pages.routes(pages, hub.accounts, hub.repos, hub.oauth, hub.webhooks),
         *organization_pages.routes(pages, hub.accounts, hub.repos),
         *app_pages.routes(pages, hub.oauth, hub.accounts),
+        *resource_server_pages.routes(pages, hub.oauth, hub.accounts),
         *explain.routes(pages, hub.oauth),
         *device.routes(pages, hub.oauth),
         *developers.routes(pages, hub.oauth),
+        *protect.routes(pages, hub.oauth),
         *buttons.routes(),
         *operator_pages.routes(pages, hub.accounts, hub.oauth, hub.webhooks, hub.heartbeats),
         *operator_spaces.routes(pages, hub.repos, hub.spaces),

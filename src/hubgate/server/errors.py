@@ -5,7 +5,7 @@ HubError
 │   └── PayloadTooLarge 413, HeadersTooLarge 431, UnsupportedMedia 415
 ├── Unauthorized 401         the credential is missing, expired or revoked
 │   └── TokenForAnotherServer
-├── Forbidden 403            authenticated, but not allowed; names the scopes that are missing
+├── Forbidden 403            authenticated, but not allowed; names the scopes to request
 ├── NotFound 404             does not exist, or is hidden from this caller
 ├── MethodNotAllowed 405
 ├── RequestTimeout 408       the body was not received in time

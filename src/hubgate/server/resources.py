@@ -97,6 +97,9 @@ class Hub(Struct, frozen=True, dict=True):
             base_url=settings.base_url,
             cli_client_ids=settings.cli_client_ids,
             extra_scopes=settings.extra_scopes,
+            cimd_device=settings.cimd_device,
+            registration=settings.dynamic_registration,
+            max_self_registered=self.limits.self_registered_apps,
             unavailable_scopes=_unavailable_scopes(settings),
             subject_token_types=settings.subject_token_type_aliases,
             documents=Documents(

@@ -54,6 +54,11 @@ BUILT_IN_SCOPES: tuple[Scope, ...] = (
 )
 
 SCOPE_NAMES = frozenset(scope.name for scope in BUILT_IN_SCOPES)
+# Scopes that identify the user. They cannot be unticked, do not apply to organizations, and are the only scopes of the
+# hub that a token for another server can have.
+IDENTITY_SCOPES = frozenset({"openid", "profile", "email"})
+# Defined by OpenID Connect and sent by existing clients; ignored here.
+IGNORED_SCOPES = frozenset({"offline_access", "address", "phone"})
 LONGEST_SHOWN = 60
 
 

@@ -71,6 +71,12 @@ class Settings:
     )
     audit_retention_days: int = option("0", values.whole_number(0, 36500), "days to retain audit entries; 0: forever")
     cimd_max_bytes: int = option("16384", values.whole_number(1024, 1 << 20), "largest client metadata document")
+    cimd_device: bool = option("off", values.flag, "whether apps with a metadata document may use the device flow")
+    dynamic_registration: str = option(
+        "off",
+        values.one_of("off", "on", "token"),
+        "whether apps may register themselves: off, on, or token (with a token of the operator)",
+    )
     regular_upload_max: int = option(
         "104857600", values.whole_number(0, 1 << 40), "largest file accepted in a commit body"
     )

@@ -2,9 +2,31 @@
 
 import argparse
 
-from hubgate.cli.admin import apps, maintenance, objects, organizations, quotas, redirects, tokens, users
+from hubgate.cli.admin import (
+    apps,
+    maintenance,
+    objects,
+    organizations,
+    quotas,
+    redirects,
+    registration_tokens,
+    resources,
+    tokens,
+    users,
+)
 
-SUBJECTS = (users, organizations, quotas, redirects, apps, tokens, maintenance, objects)
+SUBJECTS = (
+    users,
+    organizations,
+    quotas,
+    redirects,
+    apps,
+    registration_tokens,
+    resources,
+    tokens,
+    maintenance,
+    objects,
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

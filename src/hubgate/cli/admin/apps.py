@@ -13,6 +13,8 @@ from hubgate.server.errors import Conflict
 from hubgate.server.oauth.apps import management, privileges
 from hubgate.server.oauth.apps.fields import DEFAULT_SCOPES
 from hubgate.server.oauth.apps.model import App, ExchangeSettings
+from hubgate.server.oauth.cimd import granted_scopes
+from hubgate.server.oauth.cimd.model import GrantedScopes
 from hubgate.server.resources import Hub
 
 
@@ -44,7 +46,12 @@ def configure(subjects: Any) -> None:
     )
     _add_for_app(commands, "grant-token-exchange", "allow an organization's app to exchange tokens", _grant_exchange)
     _add_for_app(commands, "revoke-token-exchange", "revoke token exchange and the exchanged tokens", _revoke_exchange)
-    grant = _add_for_app(commands, "grant-scope", "grant an app a scope from [[extra_scopes]]", _grant_scope)
+    grant = _add_for_app(
+        commands,
+        "grant-scope",
+        "grant a scope from [[extra_scopes]] to an app, or to the URL of its metadata document",
+        _grant_scope,
+    )
     grant.add_argument("scope", metavar="SCOPE")
     revoke = _add_for_app(commands, "revoke-scope", "revoke a scope from the app and from every consent", _revoke_scope)
     revoke.add_argument("scope", metavar="SCOPE")
@@ -103,7 +110,8 @@ def _print_secret(options: argparse.Namespace, created: dict[str, Any], sentence
 
 def _list(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> list[dict[str, Any]]:
-        return [await _describe(hub, app) for app in await privileges.list_all(hub.oauth)]
+        registered = [await _describe(hub, app) for app in await privileges.list_all(hub.oauth)]
+        return [*registered, *map(_document, await granted_scopes.list_all(hub.oauth))]
 
     rows = common.with_hub(options, work)
     cells = [[r["client_id"], r["name"], r["owner"], _kind(r), r["created_at"][:10]] for r in rows]
@@ -112,6 +120,7 @@ def _list(options: argparse.Namespace) -> int:
 
 def _kind(row: dict[str, Any]) -> str:
     words = ["has a secret" if row["confidential"] else "public"]
+    words += ["metadata document"] if row["document"] else ["self-registered"] if row["self_registered"] else []
     return ", ".join([*words, *(["token exchange"] if row["token_exchange"] else []), *row["extra_scopes"]])
 
 
@@ -143,17 +152,25 @@ def _revoke_exchange(options: argparse.Namespace) -> int:
 
 
 def _grant_scope(options: argparse.Namespace) -> int:
-    async def change(hub: Hub) -> App:
-        return await privileges.grant_scope(hub.oauth, options.client_id, options.scope, SYSTEM)
+    async def work(hub: Hub) -> dict[str, Any]:
+        if hub.oauth.documents.is_document_url(options.client_id):
+            return _document(await granted_scopes.grant(hub.oauth, options.client_id, options.scope))
+        await privileges.get(hub.oauth, options.client_id)
+        return await _describe(hub, await privileges.grant_scope(hub.oauth, options.client_id, options.scope, SYSTEM))
 
-    return _change_and_print(options, change, f"{{name}} may request {options.scope}.")
+    changed = common.with_hub(options, work)
+    return common.print_result(options, changed, f"{changed['name']} may request {options.scope}.")
 
 
 def _revoke_scope(options: argparse.Namespace) -> int:
-    async def change(hub: Hub) -> App:
-        return await privileges.revoke_scope(hub.oauth, options.client_id, options.scope, SYSTEM)
+    async def work(hub: Hub) -> dict[str, Any]:
+        if hub.oauth.documents.is_document_url(options.client_id):
+            return _document(await granted_scopes.revoke(hub.oauth, options.client_id, options.scope))
+        await privileges.get(hub.oauth, options.client_id)
+        return await _describe(hub, await privileges.revoke_scope(hub.oauth, options.client_id, options.scope, SYSTEM))
 
-    return _change_and_print(options, change, f"{{name}} no longer has {options.scope}.")
+    changed = common.with_hub(options, work)
+    return common.print_result(options, changed, f"{changed['name']} no longer has {options.scope}.")
 
 
 def _change_and_print(options: argparse.Namespace, change: Callable[[Hub], Awaitable[App]], sentence: str) -> int:
@@ -175,6 +192,8 @@ async def _describe(hub: Hub, app: App) -> dict[str, Any]:
     return {
         "client_id": app.client_id,
         "name": app.name,
+        "document": False,
+        "self_registered": app.self_registered,
         "owner": owner.removeprefix("@"),
         "organization": owner.removeprefix("@") if app.org_id is not None else None,
         "redirect_uris": list(app.redirect_uris),
@@ -184,4 +203,20 @@ async def _describe(hub: Hub, app: App) -> dict[str, Any]:
         "refresh_tokens": app.refresh_tokens,
         "token_exchange": app.exchange.privileged,
         "created_at": iso(app.created_at),
+    }
+
+
+def _document(granted: GrantedScopes) -> dict[str, Any]:
+    """An app with a metadata document, in the form of `_describe`. Its name is in the document, which is not read."""
+    return {
+        "client_id": granted.client_id,
+        "name": granted.client_id,
+        "document": True,
+        "self_registered": False,
+        "owner": "",
+        "organization": None,
+        "extra_scopes": list(granted.scopes),
+        "confidential": False,
+        "token_exchange": False,
+        "created_at": iso(granted.created_at),
     }

@@ -26,6 +26,8 @@ class AppCredential(msgspec.Struct, frozen=True):
     resources: tuple[str, ...] = ()
     # Their names as shown at consent, for error messages.
     resource_names: tuple[str, ...] = ()
+    # The claims that the app requested (oauth/claims.py).
+    claims: tuple[str, ...] = ()
 
     @property
     def is_for_this_hub(self) -> bool:

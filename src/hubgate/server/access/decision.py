@@ -18,12 +18,14 @@ class Decision(Struct, frozen=True):
 
     reason      safe to show; says what the caller can do about it
     scopes      scopes that would allow it, in registry order; empty for HIDE, which must not reveal the resource
+    request     the scopes to request for it: of alternatives, only the weakest
     sign_in     the caller presented no credential, so the response is 401 for HIDE and FORBID alike
     """
 
     outcome: DecisionOutcome
     reason: str = ""
     scopes: tuple[str, ...] = ()
+    request: tuple[str, ...] = ()
     code: str | None = None
     sign_in: bool = False
 
@@ -42,7 +44,7 @@ class Decision(Struct, frozen=True):
             return Unauthorized(self.reason, code=self.code)
         if self.outcome is DecisionOutcome.HIDE:
             return NotFound(self.reason, code=self.code)
-        return Forbidden(self.reason, code=self.code, scopes=self.scopes)
+        return Forbidden(self.reason, code=self.code, scopes=self.request)
 
 
 ALLOWED = Decision(DecisionOutcome.ALLOW)
@@ -60,8 +62,8 @@ HIDDEN_COLLECTION_SIGN_IN = Decision(
 )
 
 
-def forbid(reason: str, scopes: tuple[str, ...] = ()) -> Decision:
-    return Decision(DecisionOutcome.FORBID, reason, scopes)
+def forbid(reason: str, scopes: tuple[str, ...] = (), request: tuple[str, ...] = ()) -> Decision:
+    return Decision(DecisionOutcome.FORBID, reason, scopes, request)
 
 
 def ask_to_sign_in(purpose: str) -> Decision:

@@ -202,15 +202,18 @@ def _check_scopes(
         lacking.insert(0, _in_registry_order(sufficient))
     if not lacking:
         return ALLOWED
-    required = _in_registry_order(chain.from_iterable(lacking))
+    helpful = _in_registry_order(chain.from_iterable(lacking))
+    # The registry lists the riskiest scopes first. A client requests every scope that a challenge names.
+    weakest = tuple(group[-1] for group in lacking)
     needs = ", and ".join(" or ".join(group) for group in lacking)
     if all(not identity.scopes.isdisjoint(group) for group in lacking):
         return forbid(
             f"This app was granted access to the organization without the scope {needs}, so it cannot"
             f" {rule.verb_phrase}. Authorize it again.",
-            required,
+            helpful,
+            weakest,
         )
-    return forbid(f"This token needs the scope {needs} to {rule.verb_phrase}.", required)
+    return forbid(f"This token needs the scope {needs} to {rule.verb_phrase}.", helpful, weakest)
 
 
 def _in_registry_order(names: Iterable[str]) -> tuple[str, ...]:

@@ -94,7 +94,7 @@ def _by_name(membership: Membership) -> str:
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """The owner of an app or a webhook: either a user or an organization."""
+    """The owner of an app, a resource server or a webhook: either a user or an organization."""
 
     user_id: str | None = None
     org_id: str | None = None
@@ -110,6 +110,7 @@ class RevokedCounts(msgspec.Struct, frozen=True):
     refresh_tokens: int = 0
     connected_apps: int = 0
     apps: int = 0
+    resource_servers: int = 0
     webhooks: int = 0
     invitations: int = 0
     memberships: int = 0
@@ -130,6 +131,7 @@ class RevokedCounts(msgspec.Struct, frozen=True):
             "refresh token": self.refresh_tokens,
             "connected app": self.connected_apps,
             "registered app": self.apps,
+            "resource server": self.resource_servers,
             "webhook": self.webhooks,
             "invitation": self.invitations,
             "membership": self.memberships,

@@ -31,6 +31,11 @@ class EntryType(Enum):
     APP_REVOKE_EXCHANGE = "oauth.revoke_token_exchange"
     APP_GRANT_SCOPE = "oauth.grant_scope"
     APP_REVOKE_SCOPE = "oauth.revoke_scope"
+    RESOURCE_CREATE = "oauth.create_resource"
+    RESOURCE_VERIFY = "oauth.verify_resource"
+    RESOURCE_UPDATE = "oauth.update_resource"
+    RESOURCE_DELETE = "oauth.delete_resource"
+    RESOURCE_REFRESH_SECRET = "oauth.refresh_resource_secret"  # noqa: S105
     REPO_CREATE = "repo.create"
     REPO_DELETE = "repo.delete"
     REPO_MOVE = "repo.move"

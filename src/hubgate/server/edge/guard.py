@@ -34,7 +34,7 @@ from hubgate.server.edge.routes import Route
 from hubgate.server.errors import BadRequest, TokenForAnotherServer, Unauthorized
 from hubgate.server.events import depth
 from hubgate.server.http.cookies import SESSION, read_cookie
-from hubgate.server.http.request import HubRequest
+from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.background_writes import BackgroundWrites
@@ -45,6 +45,7 @@ BAD_CREDENTIAL = "Invalid credentials in Authorization header"
 
 # Finds the caller of the token with this key; None if the token is not valid.
 FindCaller = Callable[[bytes], Awaitable[Caller | None]]
+ReadToken = Callable[[str], Awaitable[tuple[TokenKind, bytes] | None]]
 
 
 class Guard(Struct, frozen=True, dict=True):
@@ -55,6 +56,8 @@ class Guard(Struct, frozen=True, dict=True):
     find_by_kind: Mapping[TokenKind, FindCaller] = field(default_factory=dict)
     # Whether the public address is https, which determines the name of the session cookie.
     secure: bool = False
+    # Finds the kind and key of a token that is a JWT.
+    read_jwt: ReadToken | None = None
 
     @cached_property
     def background_writes(self) -> BackgroundWrites:
@@ -84,6 +87,8 @@ class Guard(Struct, frozen=True, dict=True):
             return await self.session_caller(request) if route.method == "GET" else ANONYMOUS
         if route.surface.value.by_storage_token:
             return await self._storage_caller(self._open_storage_token(request))
+        if route.accepts_body_token and request.content_type == FORM_TYPE:
+            request.body_token = (await request.read_form()).get("access_token")
         find = self._token_caller if route.any_audience else self._hub_token_caller
         return await find(request, route.surface)
 
@@ -145,9 +150,15 @@ class Guard(Struct, frozen=True, dict=True):
 
     async def _token_caller(self, request: HubRequest, surface: Surface) -> Caller:
         header = request.headers.get("authorization")
-        if header is None:
+        if header is None and not request.body_token:
             return ANONYMOUS
-        read = read_token(_token_in_header(header, surface))
+        if header is not None and request.body_token:
+            # Otherwise a proxy and this hub could check different tokens (RFC 6750, section 2).
+            raise BadRequest("Send the token once: in the Authorization header or in the body.")
+        text = request.body_token if header is None else _token_in_header(header, surface)
+        read = read_token(text)
+        if read is None and self.read_jwt is not None:
+            read = await self.read_jwt(text)
         caller = await self._caller_by_key(*read) if read else None
         if caller is None:
             raise Unauthorized(BAD_CREDENTIAL)

@@ -245,6 +245,8 @@ class Route(msgspec.Struct, frozen=True, dict=True):
     leaves_hub: bool = False
     # Also accepts tokens that were requested for another server (RFC 8707).
     any_audience: bool = False
+    # A form may contain the token as `access_token` (RFC 6750, section 2.2).
+    accepts_body_token: bool = False
     # The headers that browser apps of other origins may send.
     request_headers: str = ALLOWED_HEADERS
     # Also accepts a WebSocket: the handler's response then gets the connection.

@@ -19,7 +19,7 @@ _FORM_ACTION_SELF = "; form-action 'self'"
 _SANDBOX_POLICY = "default-src 'none'; sandbox"
 _DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
 
-ALLOWED_HEADERS = "Authorization, Content-Type, Range, X-Request-Id"
+ALLOWED_HEADERS = "Authorization, Content-Type, MCP-Protocol-Version, Range, X-Request-Id"
 # For forwarded requests, whose headers the hub does not know. The wildcard does not include Authorization.
 ANY_HEADERS = "Authorization, *"
 _EXPOSE_HEADERS = (

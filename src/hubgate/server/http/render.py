@@ -72,10 +72,10 @@ class ErrorRenderer:
                 response = LfsResponse(body, error.status)
             case ErrorShape.API:
                 response = JsonResponse({"error": error.message}, error.status)
-        self._add_headers(response, surface, error)
+        self._add_headers(request, response, surface, error)
         return response
 
-    def _add_headers(self, response: Response, surface: Surface, error: HubError) -> None:
+    def _add_headers(self, request: HubRequest, response: Response, surface: Surface, error: HubError) -> None:
         if surface is not Surface.PAGE:
             response.headers["x-error-message"] = _one_ascii_line(error.message)
             if error.code is not None and surface.value.errors is not ErrorShape.OAUTH:
@@ -84,25 +84,26 @@ class ErrorRenderer:
             response.headers["retry-after"] = str(error.retry_after)
         if isinstance(error, MethodNotAllowed):
             response.headers["allow"] = ", ".join(error.allowed)
-        if challenge := self._challenge(surface, error):
+        if challenge := self._challenge(request, surface, error):
             response.headers["www-authenticate"] = challenge
 
-    def _challenge(self, surface: Surface, error: HubError) -> str | None:
+    def _challenge(self, request: HubRequest, surface: Surface, error: HubError) -> str | None:
         if isinstance(error, Unauthorized) and error.challenge is not None:
             return error.challenge
-        # RFC 6750, section 3.
+        metadata = f'resource_metadata="{self._metadata}"'
         reason = f'error="invalid_token", error_description="{oauth_text(error.message)}"'
-        if isinstance(error, Unauthorized) and surface in (Surface.API, Surface.FILE):
-            detail = f"{reason}, " if isinstance(error, TokenForAnotherServer) else ""
-            return f'Bearer realm="{REALM}", {detail}resource_metadata="{self._metadata}"'
-        if isinstance(error, Unauthorized) and surface.value.errors is ErrorShape.OAUTH:
-            return 'Bearer error="invalid_token"'
+        bearer = surface in (Surface.API, Surface.FILE) or surface.value.errors is ErrorShape.OAUTH
+        if isinstance(error, Unauthorized) and bearer:
+            # Without a credential in the request there is no error to name (RFC 6750, section 3.1).
+            detail = f"{reason}, " if request.presents_token else ""
+            return f'Bearer realm="{REALM}", {detail}{metadata}'
         if isinstance(error, Unauthorized) and surface is not Surface.PAGE:
             # git ignores every scheme but Basic.
             detail = f", Bearer {reason}" if isinstance(error, TokenForAnotherServer) else ""
             return f'Basic realm="{REALM}"{detail}'
         if isinstance(error, Forbidden) and error.scopes and surface is not Surface.PAGE:
-            return f'Bearer error="insufficient_scope", scope="{" ".join(error.scopes)}"'
+            scope = " ".join(error.scopes)
+            return f'Bearer realm="{REALM}", error="insufficient_scope", scope="{scope}", {metadata}'
         return None
 
 

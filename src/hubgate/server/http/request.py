@@ -21,6 +21,8 @@ class HubRequest(Request):
     request_id: str
     client_ip: str
     secret_address: bool = False
+    # The token in the body (RFC 6750, section 2.2), set by the guard; empty if there is none.
+    body_token: str = ""
     # Whether the error response is stored, for the owner of the app that sent the request.
     is_explained: bool = False
     form_fields: Fields
@@ -44,6 +46,10 @@ class HubRequest(Request):
         """A path parameter, percent-decoded."""
         value: str = self.path_params[name]
         return value
+
+    @property
+    def presents_token(self) -> bool:
+        return "authorization" in self.headers or self.body_token != ""
 
     @property
     def content_type(self) -> str:

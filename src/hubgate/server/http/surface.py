@@ -46,13 +46,13 @@ class Surface(Enum):
 
 
 _PREFIXES = (b"/api/", b"/v1/", b"/.well-known/")
-_OAUTH_ENDPOINTS = {b"/oauth/jwks", b"/oauth/token", b"/oauth/userinfo", b"/oauth/revoke"}
+_OAUTH_ENDPOINTS = {b"/oauth/jwks", b"/oauth/token", b"/oauth/userinfo", b"/oauth/revoke", b"/oauth/register"}
 
 
 def surface_of(raw_path: bytes) -> Surface:
     if raw_path.startswith(_PREFIXES):
         return Surface.API
-    if raw_path in _OAUTH_ENDPOINTS:
+    if raw_path in _OAUTH_ENDPOINTS or raw_path.startswith(b"/oauth/register/"):
         return Surface.OAUTH
     if raw_path == b"/oauth/introspect":
         return Surface.OAUTH_PRIVATE

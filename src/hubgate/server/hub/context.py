@@ -76,6 +76,8 @@ class Limits(Struct, frozen=True):
     file_terms: int = 200_000
     # Chunks in the answer to a look-up, after which no xorb is added: about three megabytes. A xorb usually has 1,000.
     lookup_chunks: int = 64 * 1024
+    # Apps that registered themselves.
+    self_registered_apps: int = 10_000
     # Branches and tags of a repo: every clone receives the whole list.
     refs: int = 50_000
     # Repos swept for guest data in one step of housekeeping.

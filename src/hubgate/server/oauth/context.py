@@ -28,6 +28,12 @@ class OAuth(Struct, frozen=True, dict=True):
     cli_client_ids: tuple[str, ...]
     extra_scopes: tuple[Scope, ...]
     documents: Documents
+    # Whether apps with a metadata document may use the device flow.
+    cimd_device: bool = False
+    # Whether apps may register themselves: off, on, or token.
+    registration: str = "off"
+    # How many of them the hub stores.
+    max_self_registered: int = 10_000
     # Scopes of services that the operator has not configured: the hub's command-line tools do not request them.
     unavailable_scopes: frozenset[str] = frozenset()
     # Configured aliases of the only supported subject token type.

@@ -1,12 +1,14 @@
 """The scopes a request asks for: those it names, or the app's default."""
 
+from collections.abc import Sequence
+
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import invalid_scope
-from hubgate.server.scopes import SCOPE_NAMES, parse_scopes, unknown_scope_message
+from hubgate.server.oauth.resource_servers.model import MAX_SCOPES, ResourceServer, is_scope_name
+from hubgate.server.scopes import IDENTITY_SCOPES, IGNORED_SCOPES, SCOPE_NAMES, parse_scopes, unknown_scope_message
 
-# Defined by OpenID Connect and sent by existing clients; ignored here.
-IGNORED_SCOPES = frozenset({"offline_access", "address", "phone"})
+_WRONG_SEPARATORS = frozenset(",;\t\n")
 
 
 def scopes_of(oauth: OAuth, app: App) -> tuple[str, ...]:
@@ -34,8 +36,90 @@ def requested_scopes(oauth: OAuth, app: App, given: str | None) -> tuple[str, ..
     return requested
 
 
+def known_scopes(oauth: OAuth, app: App, given: str | None) -> tuple[str, ...]:
+    """Like `requested_scopes`, but ignores names that this hub does not know if others remain.
+
+    For requests that a user approves on a page, which lists the scopes. Clients for several servers send all they know.
+    """
+    if given is None:
+        return requested_scopes(oauth, app, None)
+    names = parse_scopes(given)
+    known = SCOPE_NAMES | {extra.name for extra in oauth.extra_scopes}
+    kept = [name for name in names if name in known | IGNORED_SCOPES or _WRONG_SEPARATORS & set(name)]
+    return requested_scopes(oauth, app, " ".join(kept if known.intersection(kept) else names))
+
+
+def requested_scopes_on(
+    oauth: OAuth, app: App, given: str | None, servers: Sequence[ResourceServer]
+) -> tuple[str, ...]:
+    """Parse the `scope` parameter of a request for other servers: scopes that identify the user, and the servers' own.
+
+    If it is absent, return the app's default and all scopes of the servers. Any other scope is invalid_scope.
+    """
+    allowed = allowed_on(oauth, app, servers)
+    if given is None:
+        return _default_on(oauth, app, servers)
+    for name in parse_scopes(given):
+        if name not in allowed and name not in IGNORED_SCOPES:
+            raise invalid_scope(_explain_on(name, servers), "scope")
+    return _require_some([name for name in parse_scopes(given) if name in allowed], servers)
+
+
+def offered_scopes_on(oauth: OAuth, app: App, given: str | None, servers: Sequence[ResourceServer]) -> tuple[str, ...]:
+    """Like `requested_scopes_on`, but other scopes are left out: an app that requests the hub's scopes as well gets a
+    consent page without them.
+    """
+    if given is None:
+        return _default_on(oauth, app, servers)
+    allowed = allowed_on(oauth, app, servers)
+    return _require_some([name for name in parse_scopes(given) if name in allowed], servers)
+
+
+def possible_scopes_on_local(oauth: OAuth, app: App, given: str | None) -> tuple[str, ...]:
+    """Parse the `scope` parameter of a device for a server on the user's computer. Which server that is depends on the
+    user who enters the code, so its scopes are checked then; here only scopes of the hub are rejected.
+    """
+    if given is None:
+        return _default_on(oauth, app, ())
+    names = [name for name in parse_scopes(given) if name not in IGNORED_SCOPES]
+    for name in names:
+        if not is_scope_name(name) or (name in SCOPE_NAMES and name not in allowed_on(oauth, app, ())):
+            raise invalid_scope(_explain_on(name, ()), "scope")
+    if len(names) > MAX_SCOPES + len(IDENTITY_SCOPES):
+        raise invalid_scope("A resource server has fewer scopes.", "scope")
+    return _require_some(names, ())
+
+
+def allowed_on(oauth: OAuth, app: App, servers: Sequence[ResourceServer]) -> frozenset[str]:
+    """The scopes that an app may request for other servers; `servers` are the registered ones."""
+    own = frozenset(name for server in servers for name in server.scope_names)
+    return own | (IDENTITY_SCOPES & set(scopes_of(oauth, app)))
+
+
+def _default_on(oauth: OAuth, app: App, servers: Sequence[ResourceServer]) -> tuple[str, ...]:
+    default = [name for name in requested_scopes(oauth, app, None) if name in IDENTITY_SCOPES]
+    return (*default, *dict.fromkeys(scope.name for server in servers for scope in server.scopes))
+
+
+def _require_some(names: list[str], servers: Sequence[ResourceServer]) -> tuple[str, ...]:
+    if not names:
+        raise invalid_scope(f"None of these scopes applies to the resource. {_offer(servers)}", "scope")
+    return tuple(names)
+
+
+def _explain_on(scope: str, servers: Sequence[ResourceServer]) -> str:
+    if scope in SCOPE_NAMES:
+        return f"{scope[:60]} is a scope of this hub; the token is for another server. {_offer(servers)}"
+    return f"{scope[:60]} is not a scope of the resource. {_offer(servers)}"
+
+
+def _offer(servers: Sequence[ResourceServer]) -> str:
+    own = [scope.name for server in servers for scope in server.scopes]
+    return f"Request openid, profile, email{''.join(f', {name}' for name in own[:10])}."
+
+
 def _explain(oauth: OAuth, scope: str, allowed: tuple[str, ...]) -> str:
-    if {",", ";", "\t", "\n"} & set(scope):
+    if _WRONG_SEPARATORS & set(scope):
         return "Separate scopes with spaces."
     if scope in SCOPE_NAMES:
         return f"{scope} is not ticked in this app's settings."

@@ -1,5 +1,5 @@
-"""Routes about apps, webhooks and redirects for both kinds of owner: `/settings/webhooks` for the caller's own,
-`/organizations/{name}/settings/webhooks` for an organization that the caller administers.
+"""Routes about apps, resource servers, webhooks and redirects for both kinds of owner: `/settings/webhooks` for the
+caller's own, `/organizations/{name}/settings/webhooks` for an organization that the caller administers.
 """
 
 from collections.abc import Mapping
@@ -95,6 +95,11 @@ class Section(Struct, frozen=True):
 
 APPLICATIONS = Section(
     "/settings/applications",
+    (Action.ACCOUNT_READ_SETTINGS, Action.ORG_READ_APPS),
+    (Action.ACCOUNT_WRITE_SETTINGS, Action.ORG_WRITE_APPS),
+)
+RESOURCES = Section(
+    "/settings/resources",
     (Action.ACCOUNT_READ_SETTINGS, Action.ORG_READ_APPS),
     (Action.ACCOUNT_WRITE_SETTINGS, Action.ORG_WRITE_APPS),
 )

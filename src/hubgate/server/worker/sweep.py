@@ -13,6 +13,9 @@ from hubgate.server.oauth.cimd.documents import STALE_IF_ERROR
 from hubgate.server.oauth.device.model import RETENTION
 from hubgate.server.oauth.explain import store as error_store
 from hubgate.server.oauth.explain.model import RETAINED_FOR as ERRORS_RETAINED_FOR
+from hubgate.server.oauth.registration import store as registration_store
+from hubgate.server.oauth.registration.use import UNUSED_LIFETIME
+from hubgate.server.oauth.resource_servers import store as resource_store
 from hubgate.server.oauth.tokens import store as token_store
 from hubgate.server.oauth.tokens.model import CODE_RETENTION
 from hubgate.server.spaces.hosting import CHANNEL as SPACE_CHANNEL
@@ -53,6 +56,8 @@ class Sweep(Struct, frozen=True):
             await write(lambda tx: token_store.drop_expired(tx, "app_tokens", now, BATCH)),
             await write(lambda tx: token_store.drop_expired(tx, "refresh_tokens", now, BATCH)),
             await write(lambda tx: app_store.drop_expired_secrets(tx, now, BATCH)),
+            await write(lambda tx: resource_store.drop_expired_secrets(tx, now, BATCH)),
             await write(lambda tx: document_store.drop_expired(tx, now - STALE_IF_ERROR, BATCH)),
             await write(lambda tx: error_store.drop_expired(tx, now - ERRORS_RETAINED_FOR, BATCH)),
+            await write(lambda tx: registration_store.drop_unused(tx, now - UNUSED_LIFETIME, BATCH)),
         ]

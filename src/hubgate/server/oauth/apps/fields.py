@@ -42,11 +42,8 @@ def validate_app(app: App) -> App:
     checks = FieldChecks()
     name = checks.check("name", _name, app.name)
     homepage = checks.check("homepage", _homepage, app.homepage.strip())
-    uris = tuple(dict.fromkeys(app.redirect_uris))
-    if len(uris) > MAX_REDIRECT_URIS:
-        checks.add_error("redirectUris", f"An app may have at most {MAX_REDIRECT_URIS} redirect URIs.")
-    for uri in uris:
-        checks.check("redirectUris", check_redirect_uri, uri)
+    uris = _redirect_uris(checks, "redirectUris", app.redirect_uris)
+    after_logout = _redirect_uris(checks, "postLogoutRedirectUris", app.post_logout_redirect_uris)
     _check_scopes(checks, "scopes", app.scopes, app)
     if missing := _first_unknown(app.required_scopes, {*app.scopes, *app.extra_scopes}):
         checks.add_error("requiredScopes", f"{missing[:60]} is required but not among the app's scopes.")
@@ -61,10 +58,20 @@ def validate_app(app: App) -> App:
         name=name,
         homepage=homepage,
         redirect_uris=uris,
+        post_logout_redirect_uris=after_logout,
         scopes=_ordered(app.scopes),
         required_scopes=_ordered(app.required_scopes),
         exchange=exchange,
     )
+
+
+def _redirect_uris(checks: FieldChecks, field: str, given: Collection[str]) -> tuple[str, ...]:
+    uris = _unique(given)
+    if len(uris) > MAX_REDIRECT_URIS:
+        checks.add_error(field, f"An app may have at most {MAX_REDIRECT_URIS} redirect URIs.")
+    for uri in uris:
+        checks.check(field, check_redirect_uri, uri)
+    return uris
 
 
 def _exchange(checks: FieldChecks, app: App) -> ExchangeSettings:

@@ -34,13 +34,16 @@ class ExchangeSettings(Struct, frozen=True):
 class App(Struct, frozen=True):
     """An OAuth client.
 
-    A registered app has an `owner_id` or an `org_id`. A metadata document app or a configured CLI has neither.
+    A registered app has an `owner_id` or an `org_id`. An app that registered itself, a metadata document app or a
+    configured CLI has neither.
     """
 
     client_id: str
     name: str
     homepage: str = ""
     redirect_uris: tuple[str, ...] = ()
+    # Where the app may send users after it signed them out of the hub.
+    post_logout_redirect_uris: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
     required_scopes: tuple[str, ...] = ()
     # The scopes of a request without `scope`; None for all.
@@ -50,6 +53,8 @@ class App(Struct, frozen=True):
     token_lifetime: int = DEFAULT_LIFETIME
     require_pkce: bool = False
     refresh_tokens: bool = False
+    # Whether ID tokens and userinfo have the claim `groups`.
+    groups_claim: bool = False
     redirect_match: str = EXACT
     owner_id: str | None = None
     org_id: str | None = None
@@ -57,6 +62,8 @@ class App(Struct, frozen=True):
     exchange: ExchangeSettings = field(default_factory=ExchangeSettings)
     # The host of the metadata document; empty for other apps.
     document_host: str = ""
+    # The app registered itself, without an account (oauth/registration/).
+    self_registered: bool = False
     # A CLI that the operator configured for the device flow.
     first_party: bool = False
 
@@ -73,11 +80,11 @@ class App(Struct, frozen=True):
     def face(self) -> str:
         """A digest of the app as users see it: half of it for the name, half for the redirect targets.
 
-        For an app with a metadata document every full URI counts, because nobody vouches for the app; for a registered
-        app only the hosts, which is what the consent page shows.
+        For an app with a metadata document, and for one that registered itself, every full URI counts, because nobody
+        vouches for the app; for another app only the hosts, which is what the consent page shows.
         """
         uris = self.redirect_uris
-        targets = set(uris) if self.document_host else set(map(shown_host, uris))
+        targets = set(uris) if self.document_host or self.self_registered else set(map(shown_host, uris))
         return _digest(self.name) + _digest(json.dumps(sorted(targets)))
 
 

@@ -4,15 +4,16 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from hubgate.server.oauth.apps.fields import DEFAULT_SCOPES
 from hubgate.server.oauth.apps.model import App, ExchangeSettings
-from hubgate.server.scopes import join_scopes, parse_scopes
+from hubgate.server.scopes import SCOPE_NAMES, join_scopes, parse_scopes
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Params, insert_row
 
 _COLUMNS = """client_id, name, owner_id, org_id, homepage, redirect_uris, scopes, required_scopes, extra_scopes,
     confidential, token_lifetime, require_pkce, refresh_tokens, redirect_match, created_at, token_exchange,
     token_duration, allowed_scopes, allowed_roles, allowed_networks, daily_quota, paused,
-    exchange_since"""
+    exchange_since, groups_claim, post_logout_redirect_uris, self_registered"""
 # For statements elsewhere that join apps as `a`; `app_of` reads columns by name.
 APP_COLUMNS = ", ".join(f"a.{column.strip()}" for column in _COLUMNS.split(","))
 
@@ -151,18 +152,24 @@ async def drop_expired_secrets(tx: Tx, now: int, limit: int) -> int:
 
 
 def app_of(row: Row) -> App:
+    scopes, self_registered = parse_scopes(row["scopes"]), bool(row["self_registered"])
     return App(
         client_id=row["client_id"],
         name=row["name"],
         homepage=row["homepage"],
         redirect_uris=tuple(json.loads(row["redirect_uris"])),
-        scopes=parse_scopes(row["scopes"]),
+        post_logout_redirect_uris=tuple(json.loads(row["post_logout_redirect_uris"])),
+        scopes=scopes,
+        # A self-registered app that named no scopes has all of them; a request without `scope` gets few.
+        default_scopes=DEFAULT_SCOPES if self_registered and SCOPE_NAMES.issubset(scopes) else None,
+        self_registered=self_registered,
         required_scopes=parse_scopes(row["required_scopes"]),
         extra_scopes=parse_scopes(row["extra_scopes"]),
         confidential=bool(row["confidential"]),
         token_lifetime=row["token_lifetime"],
         require_pkce=bool(row["require_pkce"]),
         refresh_tokens=bool(row["refresh_tokens"]),
+        groups_claim=bool(row["groups_claim"]),
         redirect_match=row["redirect_match"],
         owner_id=row["owner_id"],
         org_id=row["org_id"],
@@ -189,6 +196,7 @@ def _row(app: App) -> dict[str, Any]:
         "org_id": app.org_id,
         "homepage": app.homepage,
         "redirect_uris": json.dumps(app.redirect_uris),
+        "post_logout_redirect_uris": json.dumps(app.post_logout_redirect_uris),
         "scopes": join_scopes(app.scopes),
         "required_scopes": join_scopes(app.required_scopes),
         "extra_scopes": join_scopes(app.extra_scopes),
@@ -196,7 +204,9 @@ def _row(app: App) -> dict[str, Any]:
         "token_lifetime": app.token_lifetime,
         "require_pkce": int(app.require_pkce),
         "refresh_tokens": int(app.refresh_tokens),
+        "groups_claim": int(app.groups_claim),
         "redirect_match": app.redirect_match,
+        "self_registered": int(app.self_registered),
         "created_at": app.created_at,
         "token_exchange": int(limits.privileged),
         "token_duration": limits.duration,

@@ -10,11 +10,13 @@ OWNER_FIELDS = (
     "name",
     "homepage",
     "redirect_uris",
+    "post_logout_redirect_uris",
     "scopes",
     "required_scopes",
     "token_lifetime",
     "require_pkce",
     "refresh_tokens",
+    "groups_claim",
     "redirect_match",
 )
 # Fields set by admins of the organization, with their attribute names in `ExchangeSettings`.

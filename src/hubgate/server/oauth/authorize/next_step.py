@@ -85,7 +85,4 @@ def _is_approved(request: AuthorizationRequest, visit: Visit, person: Person) ->
     if visit.consent is None or visit.approved is None or "consent" in request.prompt:
         return False
     requested = {org for org in request.organizations if org in person.roles}
-    for_other_servers = bool(request.resources)
-    return visit.approved >= set(request.scopes) and visit.consent.covers(
-        request.scopes, requested, request.app.face, for_other_servers
-    )
+    return visit.approved >= set(request.scopes) and visit.consent.covers(request.access, requested)

@@ -9,6 +9,7 @@ from hubgate.server.http.render import oauth_text
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.consent.model import AccessRequest
 from hubgate.server.oauth.redirects import with_parameters
+from hubgate.server.oauth.resource_servers.model import ResourceServer
 
 QUERY, FORM_POST = "query", "form_post"
 RESPONSE_MODES = (QUERY, FORM_POST)
@@ -61,16 +62,19 @@ class AuthorizationRequest(Struct, frozen=True):
     organizations: tuple[str, ...]
     # The servers a token is requested for; empty for this hub.
     resources: tuple[str, ...]
+    # Those among them that are registered.
+    servers: tuple[ResourceServer, ...]
     challenge: str | None
     nonce: str | None
     prompt: frozenset[str]
     max_age: int | None
     login_hint: str
-    # The user named by id_token_hint, if sent.
+    # The user named by id_token_hint or in claims, if sent.
     expected_user: str | None
+    # The claims to store with the code (oauth/claims.py).
+    claims: str = ""
 
     @property
     def access(self) -> AccessRequest:
-        return AccessRequest(
-            self.app, self.scopes, self.organizations, self.return_address.redirect_uri, self.resources
-        )
+        redirect_uri = self.return_address.redirect_uri
+        return AccessRequest(self.app, self.scopes, self.organizations, redirect_uri, self.resources, self.servers)

@@ -19,20 +19,25 @@ from hubgate.server.oauth.authorize.request import (
     ReturnAddress,
     ShownError,
 )
+from hubgate.server.oauth.claims import PARAMETER as CLAIMS
+from hubgate.server.oauth.claims import parse_claims
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import OAuthError
 from hubgate.server.oauth.parameters import MAY_REPEAT
 from hubgate.server.oauth.pkce import METHOD, is_challenge
 from hubgate.server.oauth.redirects import is_web, matches
-from hubgate.server.oauth.requested_scopes import requested_scopes
+from hubgate.server.oauth.requested_scopes import known_scopes, offered_scopes_on, scopes_of
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.resource_indicators import requested_resources
+from hubgate.server.oauth.resource_names import is_local
+from hubgate.server.oauth.resource_servers.lookup import find_servers, targets
+from hubgate.server.oauth.resource_servers.model import ResourceServer
 
 # All parameters that the checks read; any others are ignored.
 PARAMETERS = frozenset(
     """
-    client_id code_challenge code_challenge_method id_token_hint login_hint max_age nonce orgIds prompt redirect_uri
-    resource response_mode response_type scope state
+    claims client_id code_challenge code_challenge_method id_token_hint login_hint max_age nonce orgIds prompt
+    redirect_uri resource response_mode response_type scope state
     """.split()  # noqa: SIM905
 )
 PROMPTS = frozenset({"none", "login", "consent", "select_account"})
@@ -49,18 +54,22 @@ class Draft:
     oauth: OAuth
     values: dict[str, list[str]]
     caller: str
+    # The signed-in user.
+    user_id: str | None
     app: App = field(init=False)
     return_address: ReturnAddress = field(init=False)
     redirect_uri_sent: bool = False
     scopes: tuple[str, ...] = ()
     organizations: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
+    servers: tuple[ResourceServer, ...] = ()
     challenge: str | None = None
     nonce: str | None = None
     prompt: frozenset[str] = frozenset()
     max_age: int | None = None
     expected_user: str | None = None
     login_hint: str = ""
+    claims: str = ""
 
     def one(self, name: str) -> str | None:
         values = self.values.get(name)
@@ -70,11 +79,12 @@ class Draft:
         return RedirectedError(self.return_address, error, description, about)
 
 
-async def parse(oauth: OAuth, pairs: list[tuple[str, str]], caller: str) -> AuthorizationRequest:
+async def parse(oauth: OAuth, pairs: list[tuple[str, str]], caller: str, user_id: str | None) -> AuthorizationRequest:
+    """Check a request. `caller` is an IP address, `user_id` the signed-in user."""
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)
-    draft = Draft(oauth, values, caller)
+    draft = Draft(oauth, values, caller, user_id)
     for check in CHECKS:
         await check(draft)
     return AuthorizationRequest(
@@ -84,11 +94,13 @@ async def parse(oauth: OAuth, pairs: list[tuple[str, str]], caller: str) -> Auth
         scopes=draft.scopes,
         organizations=draft.organizations,
         resources=draft.resources,
+        servers=draft.servers,
         challenge=draft.challenge,
         nonce=draft.nonce,
         prompt=draft.prompt,
         max_age=draft.max_age,
         login_hint=draft.login_hint,
+        claims=draft.claims,
         expected_user=draft.expected_user,
     )
 
@@ -190,27 +202,55 @@ async def check_pkce(draft: Draft) -> None:
 
 
 async def check_scopes(draft: Draft) -> None:
+    if draft.resources:
+        # Checked by check_resources.
+        return
     try:
-        draft.scopes = requested_scopes(draft.oauth, draft.app, draft.one("scope"))
+        draft.scopes = known_scopes(draft.oauth, draft.app, draft.one("scope"))
     except OAuthError as refusal:
         raise draft.error_redirect("invalid_scope", refusal.message, refusal.about) from refusal
 
 
+async def check_claims(draft: Draft) -> None:
+    """Check `claims`. The scopes of requested claims are added to the request if the app may request them."""
+    text = draft.one(CLAIMS)
+    if text is None:
+        return
+    try:
+        requested = parse_claims(text)
+    except ValueError as error:
+        raise draft.error_redirect("invalid_request", str(error), CLAIMS) from error
+    allowed = scopes_of(draft.oauth, draft.app)
+    draft.scopes = tuple(dict.fromkeys((*draft.scopes, *(name for name in requested.scopes if name in allowed))))
+    draft.claims, draft.expected_user = requested.places, requested.subject
+
+
 async def check_organizations(draft: Draft) -> None:
     """Parse `orgIds`. Existence and membership are not checked: an error would reveal both (attack O36)."""
+    if draft.resources:
+        # Organizations exist only on this hub, so a token for other servers has no access to them.
+        return
     named = [part.strip() for value in draft.values.get("orgIds", []) for part in value.split(",")]
     draft.organizations = tuple(dict.fromkeys(filter(is_id, named)))[:MAX_ORGANIZATIONS]
 
 
 async def check_resources(draft: Draft) -> None:
-    named = [value for value in draft.values.get(RESOURCE, []) if value]
+    """Check `resource`, and the scopes of a token for other servers, which has no powers on this hub."""
+    oauth, named = draft.oauth, [value for value in draft.values.get(RESOURCE, []) if value]
     try:
-        draft.resources = requested_resources(named, draft.oauth.base_url) or ()
+        uris = requested_resources(named, oauth.base_url) or ()
+        draft.servers = await find_servers(oauth, uris, draft.user_id)
     except OAuthError as refusal:
         raise draft.error_redirect("invalid_target", refusal.message, refusal.about) from refusal
-    if draft.resources:
-        # Organizations exist only on this hub, so a token for other servers has no access to them.
-        draft.organizations = ()
+    draft.resources = targets(uris, draft.servers)
+    if not uris:
+        return
+    try:
+        draft.scopes = offered_scopes_on(oauth, draft.app, draft.one("scope"), draft.servers)
+    except OAuthError as refusal:
+        # Before the sign-in it is not known which server runs on the user's computer.
+        if draft.user_id is not None or not any(map(is_local, uris)):
+            raise draft.error_redirect("invalid_scope", refusal.message, refusal.about) from refusal
 
 
 async def check_prompt(draft: Draft) -> None:
@@ -236,11 +276,14 @@ async def check_hint(draft: Draft) -> None:
     draft.login_hint = name if len(name) <= LONGEST_LOGIN_HINT else ""
     hint = draft.one("id_token_hint")
     if hint is not None:
-        draft.expected_user = await draft.oauth.signer.verified_subject(hint, draft.oauth.base_url)
-        if draft.expected_user is None:
+        named = await draft.oauth.signer.verified_subject(hint, draft.oauth.base_url)
+        if named is None:
             raise draft.error_redirect(
                 "invalid_request", "id_token_hint is not an ID token of this hub.", "id_token_hint"
             )
+        if draft.expected_user not in (None, named):
+            raise draft.error_redirect("invalid_request", "id_token_hint and claims name different users.", CLAIMS)
+        draft.expected_user = named
 
 
 Check = Callable[[Draft], Awaitable[None]]
@@ -251,9 +294,10 @@ CHECKS: tuple[Check, ...] = (
     check_duplicates,
     check_response_type,
     check_pkce,
-    check_scopes,
-    check_organizations,
     check_resources,
+    check_scopes,
+    check_claims,
+    check_organizations,
     check_prompt,
     check_hint,
 )

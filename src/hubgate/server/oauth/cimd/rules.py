@@ -146,13 +146,7 @@ def _member_findings(url: str, document: dict[str, Any]) -> Iterator[Finding]:
     named = isinstance(name, str) and 0 < len(name.strip()) <= LONGEST_NAME and not _NOT_TEXT.search(name)
     fix = f"Add a client_name of up to {LONGEST_NAME} characters."
     yield _finding("client_name is present", _found(document, "client_name"), named, fix)
-    method = document.get("token_endpoint_auth_method")
-    yield _finding(
-        "token_endpoint_auth_method is none",
-        _found(document, "token_endpoint_auth_method"),
-        method == "none",
-        'Set it to "none": such an app has no secret.',
-    )
+    yield _auth_method_finding(document)
     secrets = [member for member in ("client_secret", "client_secret_expires_at") if member in document]
     listed = ", ".join(secrets) or "none"
     yield _finding(
@@ -168,6 +162,18 @@ def _member_findings(url: str, document: dict[str, Any]) -> Iterator[Finding]:
             valid,
             "Write an https address, or leave it out.",
         )
+
+
+def _auth_method_finding(document: dict[str, Any]) -> Finding:
+    """An app that also supports `none` is public here, even if it prefers a method that this hub does not offer."""
+    preferred, supported = "token_endpoint_auth_method", "token_endpoint_auth_methods_supported"
+    found = _found(document, preferred)
+    if supported in document:
+        found = f"{found}; {supported}: {_found(document, supported)}"
+    listed = document.get(supported)
+    public = document.get(preferred) == "none" or (isinstance(listed, list) and "none" in listed)
+    fix = f'Set it to "none", or add "none" to {supported}: such an app has no secret.'
+    return _finding("token_endpoint_auth_method is none", found[:LONGEST_FOUND], public, fix)
 
 
 def _redirect_uri_findings(document: dict[str, Any]) -> Iterator[Finding]:
@@ -188,6 +194,12 @@ def _redirect_uri_fix(uri: object) -> str:
     except Unprocessable as error:
         return error.message
     return ""
+
+
+def _post_logout_redirect_uris(given: object) -> tuple[str, ...]:
+    """The valid URIs; others are ignored, because sign-in works without them."""
+    listed = given if isinstance(given, list) else []
+    return tuple(uri for uri in listed[:MAX_REDIRECT_URIS] if not _redirect_uri_fix(uri))
 
 
 def _found(document: dict[str, Any], member: str) -> str:
@@ -213,6 +225,7 @@ def _app(url: str, document: dict[str, Any]) -> App:
         name=document["client_name"].strip(),
         homepage=document.get("client_uri", ""),
         redirect_uris=tuple(document["redirect_uris"]),
+        post_logout_redirect_uris=_post_logout_redirect_uris(document.get("post_logout_redirect_uris")),
         # The app may request any scope; without a scope parameter it gets DEFAULT_SCOPES.
         scopes=tuple(scope.name for scope in BUILT_IN_SCOPES),
         default_scopes=DEFAULT_SCOPES,

@@ -1,6 +1,9 @@
-"""SQL statements for cached metadata documents."""
+"""SQL statements for cached metadata documents, and for scopes granted to their apps."""
 
-from hubgate.server.storage.database import Database, Tx
+from collections.abc import Sequence
+
+from hubgate.server.oauth.cimd.model import GrantedScopes
+from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Params, insert_row
 
 
@@ -54,3 +57,37 @@ async def drop_expired(tx: Tx, now: int, limit: int) -> int:
         """,
         {"now": now, "limit": limit},
     )
+
+
+_ADD_SCOPE = insert_row("INSERT INTO document_scopes (client_id, scope, created_at)", "ON CONFLICT DO NOTHING")
+
+
+async def add_scope(tx: Tx, client_id: str, scope: str, now: int) -> None:
+    """Grant a scope to the app of a document; nothing changes if it was granted before."""
+    await tx.exec(_ADD_SCOPE, {"client_id": client_id, "scope": scope, "created_at": now})
+
+
+async def remove_scope(tx: Tx, client_id: str, scope: str) -> bool:
+    sql = "DELETE FROM document_scopes WHERE client_id = :client_id AND scope = :scope"
+    return await tx.exec(sql, {"client_id": client_id, "scope": scope}) == 1
+
+
+async def granted_scopes(tx: Tx, client_id: str) -> GrantedScopes:
+    sql = "SELECT client_id, scope, created_at FROM document_scopes WHERE client_id = :client_id ORDER BY scope"
+    found = _grouped(await tx.all(sql, {"client_id": client_id}))
+    return found[0] if found else GrantedScopes(client_id, (), 0)
+
+
+async def all_granted_scopes(tx: Tx) -> list[GrantedScopes]:
+    sql = "SELECT client_id, scope, created_at FROM document_scopes ORDER BY client_id, scope"
+    return _grouped(await tx.all(sql, {}))
+
+
+def _grouped(rows: Sequence[Row]) -> list[GrantedScopes]:
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row["client_id"], []).append(row)
+    return [
+        GrantedScopes(client_id, tuple(row["scope"] for row in same), min(row["created_at"] for row in same))
+        for client_id, same in found.items()
+    ]

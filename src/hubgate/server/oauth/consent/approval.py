@@ -17,11 +17,11 @@ from hubgate.server.ids import new_id
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.authorize.request import AuthorizationRequest
 from hubgate.server.oauth.consent import store
-from hubgate.server.oauth.consent.model import IDENTITY_SCOPES, AccessRequest, Consent, consent_details
+from hubgate.server.oauth.consent.model import AccessRequest, Consent, ResourceScopes, consent_details
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.tokens import store as token_store
 from hubgate.server.oauth.tokens.model import CODE_LIFETIME, Code
-from hubgate.server.scopes import join_scopes, parse_scopes
+from hubgate.server.scopes import IDENTITY_SCOPES, join_scopes, parse_scopes
 from hubgate.server.storage.database import ConstraintViolated, Database, Row, Tx
 
 # Per consent. When the oldest approvals are deleted, users see the consent page again for them. A CLI that uses a new
@@ -65,9 +65,13 @@ async def store_approval(
     app_id = app.client_id if app.is_registered else None
     before = await store.lock(tx, person.user.id, app.client_id, app_id, new_id(now), now)
     if access.resources:
-        # Access to other servers changes nothing on this hub (attack O64).
-        scopes, resources = approved | (before.other_scopes - requested), before.other_resources.union(access.resources)
-        after = replace(before, other_scopes=scopes, other_resources=resources)
+        # Access to other servers changes nothing on this hub (attack O64) and nothing on servers that the page did not
+        # show (attack O80).
+        granted_there = {
+            name: (approved & access.scopes_on(name)) | (before.allowed_on(name) - requested)
+            for name in access.resources
+        }
+        after = replace(before, resource_scopes={**before.resource_scopes, **granted_there})
         await store.update_consent(tx, after, app.face, app.name, now)
     else:
         await store.update_consent(
@@ -140,6 +144,7 @@ async def _add_code(
         redeemed_at=None,
         family=secrets.token_hex(12),
         resources=" ".join(request.resources),
+        claims=request.claims,
     )
     await token_store.add_code(tx, code)
     return text
@@ -155,12 +160,11 @@ async def find_approved_scopes(db: Database, consent_id: str, access: AccessRequ
 async def _save_approval(tx: Tx, consent_id: str, access: AccessRequest, approved: frozenset[str], now: int) -> None:
     """Save which scopes were approved on a page with these details.
 
-    Scopes that were shown but not ticked are removed from the other approvals too: from those for this hub, or from
-    those for other servers, depending on the request.
+    Scopes that were shown but not ticked are removed from the other approvals for the same servers too.
     """
     shown, unticked = consent_details(access), set(access.scopes) - approved
     rows = {row["shown"]: row for row in await store.approvals_of(tx, consent_id)}
-    remaining = {key: _remaining(row, unticked, bool(access.resources)) for key, row in rows.items()}
+    remaining = {key: _remaining(row, unticked, access.resources) for key, row in rows.items()}
     await store.set_approval_scopes(tx, consent_id, {key: join_scopes(scopes) for key, scopes in remaining.items()})
     if shown is not None:
         await store.save_approval(tx, consent_id, shown, join_scopes(approved | remaining.get(shown.key, set())), now)
@@ -168,23 +172,21 @@ async def _save_approval(tx: Tx, consent_id: str, access: AccessRequest, approve
             await store.drop_oldest_approvals(tx, consent_id, MAX_APPROVALS)
 
 
-def _remaining(row: Row, unticked: Collection[str], for_other_servers: bool) -> set[str]:
-    scopes = set(parse_scopes(row["scopes"]))
-    return scopes.difference(unticked) if bool(row["resources"]) is for_other_servers else scopes
+def _remaining(row: Row, unticked: Collection[str], resources: Collection[str]) -> set[str]:
+    """The scopes of an approval without those unticked on a page for `resources`, if both have a server in common."""
+    scopes, named = set(parse_scopes(row["scopes"])), set(row["resources"].split())
+    is_same = not named.isdisjoint(resources) if resources else not named
+    return scopes.difference(unticked) if is_same else scopes
 
 
-async def update_approvals(
-    tx: Tx, consent_id: str, scopes: Collection[str], revoked_for_others: Collection[str]
-) -> None:
+async def update_approvals(tx: Tx, consent_id: str, scopes: Collection[str], revoked: ResourceScopes) -> None:
     """Update approvals after a change under Connected apps.
 
-    Approvals for this hub get `scopes`; approvals for other servers lose `revoked_for_others`.
+    Approvals for this hub get `scopes`; approvals for other servers lose the scopes that were revoked on one of them.
     """
-    rows = await store.approvals_of(tx, consent_id)
-    chosen = {
-        row["shown"]: join_scopes(
-            _remaining(row, revoked_for_others, for_other_servers=True) if row["resources"] else scopes
-        )
-        for row in rows
-    }
+    chosen = {}
+    for row in await store.approvals_of(tx, consent_id):
+        names = row["resources"].split()
+        lost = frozenset().union(*(revoked.get(name, frozenset()) for name in names))
+        chosen[row["shown"]] = join_scopes(_remaining(row, lost, names) if names else scopes)
     await store.set_approval_scopes(tx, consent_id, chosen)

@@ -10,10 +10,11 @@ from hubgate.server.errors import FieldErrors, NotFound
 from hubgate.server.ids import AFTER_ALL
 from hubgate.server.oauth.consent import store
 from hubgate.server.oauth.consent.approval import update_approvals
-from hubgate.server.oauth.consent.model import IDENTITY_SCOPES, AppConnection
+from hubgate.server.oauth.consent.model import AppConnection
 from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.resource_names import uri_of
 from hubgate.server.paging import Page, PageRequest, page_of
-from hubgate.server.scopes import SCOPE_NAMES
+from hubgate.server.scopes import IDENTITY_SCOPES, SCOPE_NAMES
 from hubgate.server.storage.database import Tx
 
 CURSOR = (str,)
@@ -42,23 +43,29 @@ class Changes(Struct, frozen=True):
     """Changes to a consent; None leaves a value unchanged.
 
     `in_organizations` has the scopes of individual organizations; a new organization that is not in it gets all scopes
-    of the consent. `other_scopes` are for other servers and can only be reduced here: adding needs a consent page that
-    names the server.
+    of the consent. `other_scopes` are for all other servers, `resource_scopes` for individual ones, by URI. Both can
+    only be reduced here: adding needs a consent page that names the server.
     """
 
     scopes: Collection[str] | None = None
     organizations: Collection[str] | None = None
     in_organizations: Mapping[str, Collection[str]] = field(default_factory=dict)
     other_scopes: Collection[str] | None = None
+    resource_scopes: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def scopes_after(self, connected: AppConnection) -> frozenset[str]:
         return connected.consent.scopes if self.scopes is None else frozenset(self.scopes)
 
-    def other_scopes_after(self, connected: AppConnection) -> frozenset[str]:
-        """The scopes for other servers after the changes. A scope revoked on this hub is revoked for them, too."""
-        before = connected.consent.other_scopes
-        left = before - (connected.consent.scopes - self.scopes_after(connected))
-        return left if self.other_scopes is None else left.intersection(self.other_scopes)
+    def resource_scopes_after(self, connected: AppConnection) -> dict[str, frozenset[str]]:
+        """The scopes of each other server after the changes. A scope revoked on this hub is revoked for them, too."""
+        revoked = connected.consent.scopes - self.scopes_after(connected)
+        after = {}
+        for name, before in connected.consent.resource_scopes.items():
+            left = before - revoked
+            if self.other_scopes is not None:
+                left = left.intersection(self.other_scopes)
+            after[name] = left.intersection(self.resource_scopes.get(uri_of(name), left))
+        return after
 
     def organizations_after(self, connected: AppConnection) -> dict[str, frozenset[str]]:
         """The scopes of each organization after the changes. A scope revoked from the app is revoked in all of them."""
@@ -83,10 +90,11 @@ async def change(oauth: OAuth, person: Person, client_id: str, changes: Changes)
         if before is None:
             raise NotFound(_NOT_FOUND)
         _check(before, person, changes)
-        scopes, other_scopes = changes.scopes_after(before), changes.other_scopes_after(before)
-        await store.set_scopes(tx, before.consent.id, scopes, other_scopes)
+        scopes, on_others = changes.scopes_after(before), changes.resource_scopes_after(before)
+        await store.set_scopes(tx, before.consent.id, scopes, on_others)
         await store.set_organizations(tx, before.consent.id, changes.organizations_after(before))
-        await update_approvals(tx, before.consent.id, scopes, before.consent.other_scopes - other_scopes)
+        revoked = {name: granted - on_others[name] for name, granted in before.consent.resource_scopes.items()}
+        await update_approvals(tx, before.consent.id, scopes, revoked)
         after = await store.find_connection(tx, user_id, client_id)
         if after is None:
             raise NotFound(_NOT_FOUND)
@@ -102,6 +110,10 @@ def _check(connected: AppConnection, person: Person, changes: Changes) -> None:
         errors["scopes"] = f"{unknown[0][:60]} is not among the scopes of this app."
     if unknown := _outside(connected.consent.other_scopes, changes.other_scopes or ()):
         errors["resourceScopes"] = f"{unknown[0][:60]} is not allowed for other servers. The app has to request it."
+    for uri, names in changes.resource_scopes.items():
+        if unknown := _outside(connected.consent.scopes_on(uri), names):
+            text = f"{unknown[0][:60]} is not allowed for {uri[:200]}. The app has to request it."
+            errors["scopesByResource"] = text
     if any(org_id not in person.roles for org_id in (*(changes.organizations or ()), *changes.in_organizations)):
         errors["organizations"] = "You can grant access only to organizations you are a member of."
     everywhere = changes.scopes_after(connected)

@@ -9,12 +9,12 @@ from msgspec import Struct
 
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.redirects import is_loopback, is_web, shown_host
+from hubgate.server.oauth.resource_names import uri_of
+from hubgate.server.oauth.resource_servers.model import ResourceServer
+from hubgate.server.scopes import IDENTITY_SCOPES
 
 # Length of each half of `App.face`: the name, then the redirect targets.
 _DIGEST_LENGTH = 16
-
-# Scopes that identify the user. They cannot be unticked, and do not apply to organizations.
-IDENTITY_SCOPES = frozenset({"openid", "profile", "email"})
 
 
 class AccessRequest(Struct, frozen=True):
@@ -26,8 +26,23 @@ class AccessRequest(Struct, frozen=True):
     organizations: tuple[str, ...] = ()
     # Empty for the device flow.
     redirect_uri: str = ""
-    # The servers a token is requested for (RFC 8707); empty for this hub.
+    # The servers a token is requested for (RFC 8707), named as in tokens; empty for this hub.
     resources: tuple[str, ...] = ()
+    # Those among them that are registered.
+    servers: tuple[ResourceServer, ...] = ()
+
+    def scopes_on(self, resource: str) -> frozenset[str]:
+        """The requested scopes that apply to one of the servers: those that identify the user, and its own."""
+        server = next((server for server in self.servers if server.target == resource), None)
+        return frozenset(self.scopes) & (IDENTITY_SCOPES | (server.scope_names if server else frozenset()))
+
+
+ResourceScopes = Mapping[str, frozenset[str]]
+
+
+def scopes_on_all(granted: ResourceScopes, resources: Collection[str]) -> frozenset[str]:
+    """The scopes that are granted on every one of these servers."""
+    return frozenset.intersection(*(granted.get(name, frozenset()) for name in resources))
 
 
 class Consent(Struct, frozen=True):
@@ -35,10 +50,8 @@ class Consent(Struct, frozen=True):
     user_id: str
     client_id: str
     scopes: frozenset[str]
-    # Scopes approved for tokens for other servers (RFC 8707).
-    other_scopes: frozenset[str]
-    # The servers that `other_scopes` were approved for.
-    other_resources: tuple[str, ...]
+    # Scopes approved for tokens for other servers (RFC 8707), by server.
+    resource_scopes: ResourceScopes
     # Granted scopes by organization id.
     organizations: Mapping[str, frozenset[str]]
     face: str
@@ -47,15 +60,38 @@ class Consent(Struct, frozen=True):
     updated_at: int
     last_used_at: int | None
 
-    def covers(
-        self, scopes: Collection[str], organizations: Collection[str], face: str, for_other_servers: bool
-    ) -> bool:
-        """Whether all of this was approved before, for this hub or for other servers, and the app looks the same."""
-        in_organizations = set(scopes) - IDENTITY_SCOPES
-        return (
-            self.face == face
-            and (self.other_scopes if for_other_servers else self.scopes) >= set(scopes)
-            and all(org in self.organizations and self.organizations[org] >= in_organizations for org in organizations)
+    @property
+    def other_resources(self) -> tuple[str, ...]:
+        """The URIs of the other servers that scopes were approved for."""
+        return tuple(sorted({uri_of(name) for name in self.resource_scopes}))
+
+    @property
+    def other_scopes(self) -> frozenset[str]:
+        """The scopes that were approved for any of the other servers."""
+        return frozenset().union(*self.resource_scopes.values())
+
+    def scopes_on(self, uri: str) -> frozenset[str]:
+        """The scopes that were approved for a server, under any registration."""
+        return frozenset().union(*(scopes for name, scopes in self.resource_scopes.items() if uri_of(name) == uri))
+
+    def allowed(self, resources: Collection[str]) -> frozenset[str]:
+        """The approved scopes of a token for these servers; empty for this hub."""
+        return scopes_on_all(self.resource_scopes, resources) if resources else self.scopes
+
+    def allowed_on_any(self, resources: Collection[str]) -> frozenset[str]:
+        """The approved scopes of a refresh token for these servers: those of each of its access tokens."""
+        return frozenset().union(*(self.allowed([name]) for name in resources)) if resources else self.scopes
+
+    def covers(self, access: AccessRequest, organizations: Collection[str]) -> bool:
+        """Whether all of this was approved before, and the app looks the same."""
+        if self.face != access.app.face:
+            return False
+        if access.resources:
+            granted = self.resource_scopes
+            return all(granted.get(name, frozenset()) >= access.scopes_on(name) for name in access.resources)
+        in_organizations = set(access.scopes) - IDENTITY_SCOPES
+        return self.scopes >= set(access.scopes) and all(
+            org in self.organizations and self.organizations[org] >= in_organizations for org in organizations
         )
 
     def was_renamed(self, face: str) -> bool:

@@ -1,6 +1,7 @@
 """A MAC in the consent form over the content of the page: a decision is valid only for that content.
 
-An app's owner may change its name, redirect URIs, scopes and required scopes while the page is open (attack O37).
+An app's owner may change its name, redirect URIs, scopes and required scopes while the page is open, the owner of a
+resource server its name and scopes (attack O37).
 """
 
 import base64
@@ -30,4 +31,6 @@ def matches(given: str, access: AccessRequest, user_id: str, secret: ServerSecre
 def _message(access: AccessRequest, user_id: str) -> bytes:
     app, scopes = access.app, sorted(access.scopes)
     fixed = sorted(fixed_scopes(access.scopes, app))
-    return json.dumps([user_id, app.client_id, app.face, access.redirect_uri, access.resources, scopes, fixed]).encode()
+    shown = [user_id, app.client_id, app.face, access.redirect_uri, access.resources, scopes, fixed]
+    servers = [[server.name, [[scope.name, scope.text] for scope in server.scopes]] for server in access.servers]
+    return json.dumps([*shown, servers]).encode()

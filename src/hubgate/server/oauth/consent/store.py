@@ -1,17 +1,17 @@
 """SQL statements for consents and the approvals behind them."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct
 
 from hubgate.server.accounts.store import current_membership_sql
-from hubgate.server.oauth.consent.model import AppConnection, Consent, ConsentDetails
+from hubgate.server.oauth.consent.model import AppConnection, Consent, ConsentDetails, ResourceScopes, scopes_on_all
 from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Params, insert_row
 
-_COLUMNS = """c.id, c.user_id, c.client_id, c.scopes, c.other_scopes, c.other_resources, c.face, c.app_name,
+_COLUMNS = """c.id, c.user_id, c.client_id, c.scopes, c.resource_scopes, c.face, c.app_name,
     c.created_at, c.updated_at, c.last_used_at, co.org_id, co.scopes AS org_scopes"""
 _REGISTERED = """a.redirect_uris, a.scopes AS app_scopes, a.extra_scopes AS app_extra_scopes,
     a.required_scopes AS app_required_scopes"""
@@ -70,15 +70,22 @@ class LockedConsent(Struct, frozen=True):
 
     id: str
     scopes: frozenset[str]
-    other_scopes: frozenset[str]
-    other_resources: frozenset[str]
+    # Scopes for other servers, by server.
+    resource_scopes: ResourceScopes
+
+    def allowed(self, resources: Collection[str]) -> frozenset[str]:
+        """The approved scopes of a token for these servers; empty for this hub."""
+        return scopes_on_all(self.resource_scopes, resources) if resources else self.scopes
+
+    def allowed_on(self, resource: str) -> frozenset[str]:
+        return self.resource_scopes.get(resource, frozenset())
 
 
 _LOCK = insert_row(
     "INSERT INTO consents (id, user_id, client_id, app_id, scopes, face, app_name, created_at, updated_at)",
     """
     ON CONFLICT (user_id, client_id) DO UPDATE SET updated_at = excluded.updated_at, app_id = excluded.app_id
-    RETURNING id, scopes, other_scopes, other_resources
+    RETURNING id, scopes, resource_scopes
     """,
 )
 
@@ -92,18 +99,17 @@ async def lock(tx: Tx, user_id: str, client_id: str, app_id: str | None, new_id:
     row = await tx.one(_LOCK, {"id": new_id, "user_id": user_id, "client_id": client_id, "app_id": app_id, **empty})
     if row is None:
         raise RuntimeError("locking a consent returned nothing")
+    return _locked(row)
+
+
+def _locked(row: Row) -> LockedConsent:
     return LockedConsent(
-        row["id"],
-        frozenset(parse_scopes(row["scopes"])),
-        frozenset(parse_scopes(row["other_scopes"])),
-        frozenset(row["other_resources"].split()),
+        row["id"], frozenset(parse_scopes(row["scopes"])), read_resource_scopes(row["resource_scopes"])
     )
 
 
-async def lock_by_token(tx: Tx, table: str, key: bytes) -> frozenset[str] | None:
-    """Lock the consent of a code or refresh token and return its scopes; None if either was deleted.
-
-    Returns `other_scopes` if the token is for other servers. `table` is never user input.
+async def lock_by_token(tx: Tx, table: str, key: bytes) -> LockedConsent | None:
+    """Lock the consent of a code or refresh token; None if either was deleted. `table` is never user input.
 
     Every transaction that redeems, refreshes, revokes a family or revokes the consent locks the consent first. So they
     run one after another, and revoking a family finds all its tokens.
@@ -111,12 +117,11 @@ async def lock_by_token(tx: Tx, table: str, key: bytes) -> frozenset[str] | None
     row = await tx.one(
         f"""
         UPDATE consents SET updated_at = updated_at WHERE id = (SELECT t.consent_id FROM {table} t WHERE t.key = :key)
-        RETURNING CASE WHEN (SELECT t.resources FROM {table} t WHERE t.key = :key) = '' THEN scopes ELSE other_scopes
-            END AS scopes
+        RETURNING id, scopes, resource_scopes
         """,
         {"key": key},
     )
-    return frozenset(parse_scopes(row["scopes"])) if row else None
+    return _locked(row) if row else None
 
 
 async def lock_user_consents(tx: Tx, user_id: str) -> int:
@@ -133,15 +138,14 @@ async def update_consent(tx: Tx, after: LockedConsent, face: str, app_name: str,
     """Update the approved scopes and the app's appearance."""
     await tx.exec(
         """
-        UPDATE consents SET scopes = :scopes, other_scopes = :other_scopes, other_resources = :other_resources,
-            face = :face, app_name = :app_name, last_used_at = :now
+        UPDATE consents SET scopes = :scopes, resource_scopes = :resource_scopes, face = :face, app_name = :app_name,
+            last_used_at = :now
         WHERE id = :id
         """,
         {
             "id": after.id,
             "scopes": join_scopes(after.scopes),
-            "other_scopes": join_scopes(after.other_scopes),
-            "other_resources": " ".join(sorted(after.other_resources)),
+            "resource_scopes": _write_resource_scopes(after.resource_scopes),
             "face": face,
             "app_name": app_name,
             "now": now,
@@ -149,9 +153,18 @@ async def update_consent(tx: Tx, after: LockedConsent, face: str, app_name: str,
     )
 
 
-async def set_scopes(tx: Tx, consent_id: str, scopes: Iterable[str], other_scopes: Iterable[str]) -> None:
-    sql = "UPDATE consents SET scopes = :scopes, other_scopes = :other WHERE id = :id"
-    await tx.exec(sql, {"id": consent_id, "scopes": join_scopes(scopes), "other": join_scopes(other_scopes)})
+async def set_scopes(tx: Tx, consent_id: str, scopes: Iterable[str], resource_scopes: ResourceScopes) -> None:
+    sql = "UPDATE consents SET scopes = :scopes, resource_scopes = :other WHERE id = :id"
+    other = _write_resource_scopes(resource_scopes)
+    await tx.exec(sql, {"id": consent_id, "scopes": join_scopes(scopes), "other": other})
+
+
+def read_resource_scopes(stored: str) -> dict[str, frozenset[str]]:
+    return {name: frozenset(parse_scopes(scopes)) for name, scopes in json.loads(stored).items()}
+
+
+def _write_resource_scopes(granted: ResourceScopes) -> str:
+    return json.dumps({name: join_scopes(granted[name]) for name in sorted(granted)})
 
 
 async def organizations(tx: Tx, consent_id: str) -> dict[str, frozenset[str]]:
@@ -196,13 +209,12 @@ async def count_app_users(tx: Tx, client_id: str) -> int:
 
 
 async def remove_scope(tx: Tx, client_id: str, scope: str) -> None:
-    """Remove the scope from all consents; live tokens lose it at the next request."""
+    """Remove a scope of this hub from all consents; live tokens lose it at the next request."""
     values = {"client_id": client_id, "scope": f" {scope} "}
-    without_scope = "{0} = TRIM(REPLACE(' ' || {0} || ' ', :scope, ' '))"
-    both = f"{without_scope.format('scopes')}, {without_scope.format('other_scopes')}"
-    await tx.exec(f"UPDATE consents SET {both} WHERE client_id = :client_id", values)
+    without_scope = "scopes = TRIM(REPLACE(' ' || scopes || ' ', :scope, ' '))"
+    await tx.exec(f"UPDATE consents SET {without_scope} WHERE client_id = :client_id", values)
     of_client = "SELECT id FROM consents WHERE client_id = :client_id"
-    sql = f"UPDATE consent_organizations SET {without_scope.format('scopes')} WHERE consent_id IN ({of_client})"
+    sql = f"UPDATE consent_organizations SET {without_scope} WHERE consent_id IN ({of_client})"
     await tx.exec(sql, values)
 
 
@@ -221,8 +233,7 @@ def _consents(rows: Iterable[Row]) -> list[Consent]:
             user_id=same[0]["user_id"],
             client_id=same[0]["client_id"],
             scopes=frozenset(parse_scopes(same[0]["scopes"])),
-            other_scopes=frozenset(parse_scopes(same[0]["other_scopes"])),
-            other_resources=tuple(same[0]["other_resources"].split()),
+            resource_scopes=read_resource_scopes(same[0]["resource_scopes"]),
             organizations=_organization_scopes(same),
             face=same[0]["face"],
             app_name=same[0]["app_name"],

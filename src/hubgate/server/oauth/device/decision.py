@@ -11,9 +11,10 @@ from hubgate.server.oauth.consent.approval import Selection, store_approval
 from hubgate.server.oauth.consent.model import AccessRequest
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.device import store
-from hubgate.server.oauth.device.model import APPROVED, DENIED, DeviceCode
+from hubgate.server.oauth.device.model import APPROVED, DENIED, Decision, DeviceCode
 from hubgate.server.oauth.device.user_code import possible_macs, read_user_code
-from hubgate.server.oauth.requested_scopes import scopes_of
+from hubgate.server.oauth.requested_scopes import allowed_on, scopes_of
+from hubgate.server.oauth.resource_servers.lookup import find_servers, targets
 from hubgate.server.scopes import parse_scopes
 from hubgate.server.storage.database import ConstraintViolated, Tx
 from hubgate.server.throttle.rate_limiter import Limit
@@ -60,7 +61,7 @@ async def find_pending(oauth: OAuth, person: Person, typed: str, ip: str) -> Pen
         # No code was looked up, so the user's count is restored: others at this address must not lock the user out.
         await oauth.limiter.refund(by_user)
         raise
-    found = await _find_pending(oauth, user_code, ip) or await _error(oauth, person, user_code)
+    found = await _find_pending(oauth, user_code, person.user.id, ip) or await _error(oauth, person, user_code)
     if type(found) is DeviceNotFound:
         raise found
     for taken in (by_user, by_address):
@@ -70,15 +71,14 @@ async def find_pending(oauth: OAuth, person: Person, typed: str, ip: str) -> Pen
     return found
 
 
-async def _find_pending(oauth: OAuth, user_code: str, ip: str) -> PendingDevice | None:
+async def _find_pending(oauth: OAuth, user_code: str, user_id: str, ip: str) -> PendingDevice | None:
     now = oauth.clock()
     for mac in possible_macs(user_code, oauth.secret):
         if code := await store.pending(oauth.db, mac, now):
             app = await find_app(oauth, code.client_id, caller=ip)
             if app is None:
                 return None
-            access = AccessRequest(app, _remaining_scopes(oauth, app, code), resources=tuple(code.resources.split()))
-            return PendingDevice(code, user_code, access)
+            return PendingDevice(code, user_code, await _access(oauth, app, code, user_id))
     return None
 
 
@@ -89,20 +89,25 @@ async def _error(oauth: OAuth, person: Person, user_code: str) -> DeviceNotFound
     return DeviceNotFound()
 
 
-def _remaining_scopes(oauth: OAuth, app: App, code: DeviceCode) -> tuple[str, ...]:
-    """The requested scopes that the app still has: the operator may have revoked a scope since."""
-    allowed = scopes_of(oauth, app)
-    return tuple(name for name in parse_scopes(code.scopes) if name in allowed)
+async def _access(oauth: OAuth, app: App, code: DeviceCode, user_id: str) -> AccessRequest:
+    """The requested access with the scopes that still exist: the operator may have revoked a scope since, the owner of
+    a resource server may have removed one.
+    """
+    uris, names = code.resources.split(), parse_scopes(code.scopes)
+    servers = await find_servers(oauth, uris, user_id)
+    allowed = allowed_on(oauth, app, servers) if uris else scopes_of(oauth, app)
+    left = tuple(name for name in names if name in allowed)
+    return AccessRequest(app, left, resources=targets(uris, servers), servers=servers)
 
 
 async def approve(oauth: OAuth, device: PendingDevice, person: Person, ticked: Selection, auth_time: int) -> None:
     """Approve the device. Raises DeviceNotFound, and approves nothing, if it has been decided or has expired since."""
-    now = oauth.clock()
+    now, resources = oauth.clock(), " ".join(device.access.resources)
 
     async def unit(tx: Tx) -> None:
         consent_id, approved = await store_approval(tx, device.access, person, ticked, now)
-        scopes = " ".join(approved)
-        if not await store.decide(tx, device.code.key, APPROVED, person.user.id, consent_id, scopes, auth_time, now):
+        decision = Decision(APPROVED, person.user.id, consent_id, " ".join(approved), resources, auth_time)
+        if not await store.decide(tx, device.code.key, decision, now):
             raise DeviceNotFound
 
     try:
@@ -115,7 +120,8 @@ async def deny(oauth: OAuth, device: PendingDevice, person: Person, auth_time: i
     code, now = device.code, oauth.clock()
 
     async def unit(tx: Tx) -> bool:
-        return await store.decide(tx, code.key, DENIED, person.user.id, None, code.scopes, auth_time, now)
+        decision = Decision(DENIED, person.user.id, None, code.scopes, code.resources, auth_time)
+        return await store.decide(tx, code.key, decision, now)
 
     if not await oauth.db.write(unit):
         raise await _error(oauth, person, device.user_code)

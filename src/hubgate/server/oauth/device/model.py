@@ -17,6 +17,18 @@ TOLERANCE = SECOND // 2
 PENDING, APPROVED, DENIED, CONSUMED = "pending", "approved", "denied", "consumed"
 
 
+class Decision(Struct, frozen=True):
+    """The user's decision about a device."""
+
+    state: str
+    user_id: str
+    consent_id: str | None
+    scopes: str
+    # Named as in tokens: the registered server of a URI may depend on the user.
+    resources: str
+    auth_time: int
+
+
 class DeviceCode(Struct, frozen=True):
     """A device code. The fields are in the order of the columns."""
 

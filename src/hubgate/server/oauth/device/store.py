@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from msgspec.structs import fields
+from msgspec.structs import asdict, fields
 
-from hubgate.server.oauth.device.model import APPROVED, CONSUMED, PENDING, DeviceCode
+from hubgate.server.oauth.device.model import APPROVED, CONSUMED, PENDING, Decision, DeviceCode
 from hubgate.server.storage.database import Batch, Database, Tx
 
 TABLE = "device_codes"
@@ -63,25 +63,16 @@ async def decided_by(db: Database, user_code: bytes, user_id: str) -> str | None
     return row["state"] if row else None
 
 
-async def decide(
-    tx: Tx, key: bytes, state: str, user_id: str, consent_id: str | None, scopes: str, auth_time: int, now: int
-) -> bool:
+async def decide(tx: Tx, key: bytes, decision: Decision, now: int) -> bool:
     """Store the decision; of concurrent decisions the first wins, False for the others."""
     row = await tx.one(
         f"""
         UPDATE device_codes
-        SET state = :state, user_id = :user_id, consent_id = :consent_id, scopes = :scopes, auth_time = :auth_time
+        SET state = :state, user_id = :user_id, consent_id = :consent_id, scopes = :scopes, resources = :resources,
+            auth_time = :auth_time
         WHERE key = :key AND state = '{PENDING}' AND expires_at > :now RETURNING key
         """,
-        {
-            "key": key,
-            "state": state,
-            "user_id": user_id,
-            "consent_id": consent_id,
-            "scopes": scopes,
-            "auth_time": auth_time,
-            "now": now,
-        },
+        {"key": key, "now": now, **asdict(decision)},
     )
     return row is not None
 

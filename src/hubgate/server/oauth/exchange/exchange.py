@@ -12,6 +12,7 @@ from hubgate.server.audit.record import record
 from hubgate.server.errors import HubError, TooManyRequests, Unprocessable
 from hubgate.server.logs import redacted
 from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.claims import places_for
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import InvalidClient, OAuthError, invalid_request
 from hubgate.server.oauth.exchange import store
@@ -133,6 +134,7 @@ async def _issue_token(tx: Tx, app: App, given: Granted, visitor: Visitor, now: 
         family=secrets.token_hex(12),
         supersedes=None,
         lifetime=app.exchange.duration,
+        claims=places_for(app, ""),
     )
     access_token = await issuance.add_access_token(tx, details, now, since=given.member.since)
     data = {

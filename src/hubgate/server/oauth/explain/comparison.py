@@ -13,10 +13,11 @@ from hubgate.server.oauth.explain.model import Refusal
 from hubgate.server.oauth.grants.registry import grants_of
 from hubgate.server.oauth.pkce import METHOD
 from hubgate.server.oauth.redirects import ORIGIN, check_redirect_uri, is_loopback, matches, reserved_parameter_in
-from hubgate.server.oauth.requested_scopes import IGNORED_SCOPES
-from hubgate.server.scopes import parse_scopes
+from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
+from hubgate.server.scopes import IGNORED_SCOPES, parse_scopes
 
 _AUTHORIZE, _TOKEN, _INTROSPECT = "/oauth/authorize", "/oauth/token", "/oauth/introspect"
+_LOGOUT = "/oauth/logout"
 _PROOFS = {
     "basic": "client ID and secret, with HTTP Basic",
     "body": "client ID and secret, in the body",
@@ -48,6 +49,8 @@ class Line(Struct, frozen=True):
 
 
 def compare(refusal: Refusal, app: App) -> list[Line]:
+    if refusal.endpoint == _LOGOUT:
+        return [_post_logout_redirect_uri(refusal, app)]
     lines = [_redirect_uri(refusal, app), _scope(refusal, app)]
     if refusal.endpoint == _AUTHORIZE:
         lines += [_one_of("response_type", refusal, ("code",)), _challenge(refusal, app)]
@@ -91,6 +94,15 @@ def _redirect_uri(refusal: Refusal, app: App) -> Line | None:
     return line(sent, [meant, *(as_text(uri) for uri in registered if uri != meant_uri)], _fix(given, registered))
 
 
+def _post_logout_redirect_uri(refusal: Refusal, app: App) -> Line:
+    name, registered = "post_logout_redirect_uri", app.post_logout_redirect_uris
+    given = refusal.sent.values.get(name)
+    marked = given is not None and not matches(registered, given)
+    sent = as_text(given or "not sent", marked=marked)
+    fix = f"Add {given} to the sign-out redirects." if marked else ""
+    return Line(name, [sent], [as_text(uri) for uri in registered], (name,), "postLogoutRedirectUris", fix)
+
+
 def _fix(given: str, registered: Sequence[str]) -> str:
     send = "send the registered one" if len(registered) == 1 else "send a registered one"
     hint = f" {_LOOPBACK_HINT}" if any(map(is_loopback, (given, *registered))) else ""
@@ -107,7 +119,8 @@ def _scope(refusal: Refusal, app: App) -> Line | None:
         return None
     allowed = tuple(dict.fromkeys([*app.scopes, *app.extra_scopes]))
     mark_all = refusal.sent.about == "scope"
-    known = {*allowed, *IGNORED_SCOPES}
+    # Other servers have scopes of their own.
+    known = {*allowed, *IGNORED_SCOPES, *(parse_scopes(given) if RESOURCE in refusal.sent.values else ())}
     sent = [as_text(name, marked=mark_all or name not in known) for name in parse_scopes(given)]
     return Line("scope", sent, [as_text(name) for name in allowed], ("scope",), "" if mark_all else "scopes")
 

@@ -14,8 +14,8 @@ LONGEST_VALUE = 500
 # Parameters whose values are stored: useful to the owner, and not secret.
 _STORED_VALUES = frozenset(
     """
-    client_id code_challenge_method display grant_type max_age orgIds prompt redirect_uri requested_token_type
-    resource response_mode response_type scope subject_token_type token_type_hint
+    client_id code_challenge_method display grant_type max_age orgIds post_logout_redirect_uri prompt redirect_uri
+    requested_token_type resource response_mode response_type scope subject_token_type token_type_hint
     """.split()  # noqa: SIM905
 )
 # Parameters stored by name only. All others are only counted: even a name can be a secret sent by mistake.

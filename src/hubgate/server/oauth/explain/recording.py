@@ -12,6 +12,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import AuthorizationPending, InvalidClient, OAuthError
 from hubgate.server.oauth.explain.model import client_id_of, sent_parameters
+from hubgate.server.oauth.logout.request import LogoutError
 from hubgate.server.oauth.parameters import read_pairs
 
 Pairs = list[tuple[str, str]]
@@ -38,6 +39,15 @@ async def record_authorization_error(
     sent = sent_parameters(pairs, about=about)
     path, client_id = request.url.path, client_id_of(pairs)
     request.is_explained = await oauth.refusals.record(request.request_id, client_id, path, error, description, sent)
+
+
+async def record_logout_error(oauth: OAuth, request: HubRequest, pairs: Pairs, error: LogoutError) -> None:
+    """Store an error of the sign-out page, where the browser sends the app's request."""
+    sent = sent_parameters(pairs, about=error.about)
+    code, path = error.code or "invalid_request", request.url.path
+    request.is_explained = await oauth.refusals.record(
+        request.request_id, error.client_id, path, code, error.message, sent
+    )
 
 
 async def _store_error(oauth: OAuth, request: HubRequest, error: HubError) -> bool:

@@ -65,8 +65,8 @@ class Refusals(Struct, frozen=True, dict=True):
         now = self.clock()
         if error in _POLLING_ERRORS or not client_id or not self._rate_limit.allows(client_id, now):
             return False
-        # An unregistered app has no owner here to read this, and noise must not occupy the writer.
-        if not await self._is_registered(client_id):
+        # Without an owner nobody reads this, and noise must not occupy the writer.
+        if not await self._has_owner(client_id):
             return False
         text = redacted(description[:LONGEST_VALUE])
         write = self.background_writes.run(
@@ -83,9 +83,9 @@ class Refusals(Struct, frozen=True, dict=True):
     async def find(self, request_id: str) -> Refusal | None:
         return await store.find(self.db, request_id, self.clock() - RETAINED_FOR)
 
-    async def _is_registered(self, client_id: str) -> bool:
+    async def _has_owner(self, client_id: str) -> bool:
         try:
-            return await store.is_registered(self.db, client_id)
+            return await store.has_owner(self.db, client_id)
         except StorageUnavailable:
             return False
 

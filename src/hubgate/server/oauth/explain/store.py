@@ -11,8 +11,10 @@ COLUMNS = "id, client_id, created_at, endpoint, error, description, sent"
 _ADD = insert_row(f"INSERT INTO app_errors ({COLUMNS})", "ON CONFLICT DO NOTHING")
 
 
-async def is_registered(db: Database, client_id: str) -> bool:
-    return await db.one("SELECT 1 FROM apps WHERE client_id = :client_id", {"client_id": client_id}) is not None
+async def has_owner(db: Database, client_id: str) -> bool:
+    """Whether the app is registered, by someone who can read about its rejected requests."""
+    sql = "SELECT 1 FROM apps WHERE client_id = :client_id AND self_registered = 0"
+    return await db.one(sql, {"client_id": client_id}) is not None
 
 
 async def add(tx: Tx, refusal: Refusal, limit: int) -> None:

@@ -45,7 +45,14 @@ class CodeGrant(UserGrant):
             # A request that a stranger could have sent must not revoke anything (attack O13).
             return error
         return Authorization(
-            user, code.consent_id, code.scopes, code.resources, code.auth_time, code.family, nonce=code.nonce
+            user,
+            code.consent_id,
+            code.scopes,
+            code.resources,
+            code.auth_time,
+            code.family,
+            nonce=code.nonce,
+            claims=code.claims,
         )
 
     def missing_consent_error(self) -> OAuthError:

@@ -6,7 +6,7 @@ single-use code, and creates the tokens.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,15 +16,23 @@ from msgspec.structs import replace
 from hubgate.server.accounts.model import User, Visitor
 from hubgate.server.accounts.tokens.text import TokenKind, read_token
 from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.claims import places_for
 from hubgate.server.oauth.client_auth import ClientCredentials
 from hubgate.server.oauth.consent import store as consent_store
+from hubgate.server.oauth.consent.store import LockedConsent
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import OAuthError, invalid_grant, invalid_request, invalid_scope, invalid_target
 from hubgate.server.oauth.parameters import Parameters
-from hubgate.server.oauth.resource_indicators import NOT_AUTHORIZED, narrowed, requested_resources
+from hubgate.server.oauth.registration.use import record_use
+from hubgate.server.oauth.resource_indicators import NAME_ONE, NOT_AUTHORIZED, narrowed, requested_resources
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
-from hubgate.server.oauth.tokens import issuance
+from hubgate.server.oauth.resource_names import needs_one, registration_of
+from hubgate.server.oauth.resource_servers import store as resource_store
+from hubgate.server.oauth.resource_servers.model import JWT, ResourceServer
+from hubgate.server.oauth.tokens import access_jwt, issuance
+from hubgate.server.oauth.tokens.groups import groups_for_id_token
 from hubgate.server.oauth.tokens.issuance import SignInDetails, TokenDetails, scopes_left
+from hubgate.server.scopes import IDENTITY_SCOPES
 from hubgate.server.storage.database import Tx
 
 RESOURCE_TEXT = "the servers the token is for, among those authorized (RFC 8707); without it, all of them"
@@ -78,6 +86,8 @@ class Authorization(Struct, frozen=True):
     auth_time: int
     family: str
     nonce: str | None = None
+    # The requested claims (oauth/claims.py).
+    claims: str = ""
     # The refresh token whose grace period starts when the new access token is first used.
     supersedes: bytes | None = None
 
@@ -110,14 +120,17 @@ class UserGrant(ABC):
             return None
         ids = self.app.client_id, found.user.id, found.consent_id
         return await issuance.add_first_refresh_token(
-            tx, *ids, scopes, found.resources, found.auth_time, found.family, now
+            tx, *ids, scopes, found.resources, found.auth_time, found.family, now, found.claims
         )
 
 
 class _Issued(Struct, frozen=True):
     authorization: Authorization
     access_token: str
+    lifetime: int
     refresh_token: str | None
+    # The registered server that the token is for.
+    server: ResourceServer | None
 
 
 async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
@@ -135,17 +148,29 @@ async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
         resources = narrowed(found.resources, requested)
         if resources is None:
             return invalid_target(NOT_AUTHORIZED)
+        names = resources.split()
+        if needs_one(names):
+            return invalid_target(NAME_ONE)
+        server = await _server(tx, names)
+        if isinstance(server, OAuthError):
+            return server
         if error := await grant.consume(tx, found, now):
             return error
         if found.user.disabled_at is not None:
             return invalid_grant("The user's account is disabled.")
-        left = scopes_left(found.scopes, consented)
-        if left is None:
+        # The scopes of the refresh token, then those of the access token.
+        everywhere = scopes_left(found.scopes, _consented_scopes(consented, found.resources.split()))
+        allowed = consented.allowed(names)
+        if server is not None:
+            allowed &= IDENTITY_SCOPES | server.scope_names
+        scopes = scopes_left(grant.requested_scopes or found.scopes, allowed)
+        if everywhere is None or (scopes is None and not grant.requested_scopes):
             return invalid_grant("The user has revoked all of these permissions. Sign in again.")
-        scopes = scopes_left(grant.requested_scopes, consented) if grant.requested_scopes else left
         if scopes is None:
             return invalid_scope("The user has revoked these scopes. Request others, or leave out scope.", "scope")
-        refresh_token = await grant.add_refresh_token(tx, found, left, now)
+        refresh_token = await grant.add_refresh_token(tx, found, everywhere, now)
+        is_jwt = server is not None and server.tokens == JWT
+        lifetime = min(app.token_lifetime, access_jwt.LIFETIME_SECONDS) if is_jwt else app.token_lifetime
         details = TokenDetails(
             client_id=app.client_id,
             user_id=found.user.id,
@@ -154,23 +179,50 @@ async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
             scopes=scopes,
             family=found.family,
             supersedes=found.supersedes,
-            lifetime=app.token_lifetime,
+            lifetime=lifetime,
             resources=resources,
+            claims=places_for(app, found.claims),
         )
         access_token = await issuance.add_access_token(tx, details, now)
-        return _Issued(replace(found, scopes=scopes), access_token, refresh_token)
+        return _Issued(replace(found, scopes=scopes), access_token, lifetime, refresh_token, server)
 
     outcome = await oauth.db.write(unit)
     if isinstance(outcome, OAuthError):
         raise outcome
+    await record_use(oauth, app)
     found = outcome.authorization
+    groups = await groups_for_id_token(oauth, outcome.access_token, places_for(app, found.claims))
     return await issuance.token_response(
         oauth,
         found.user,
         app.client_id,
-        outcome.access_token,
+        await _token_text(oauth, app, outcome),
         found.scopes,
-        app.token_lifetime,
+        outcome.lifetime,
         refresh_token=outcome.refresh_token,
         signed_in=SignInDetails(found.auth_time, found.nonce),
+        groups=groups,
+    )
+
+
+async def _server(tx: Tx, names: Sequence[str]) -> ResourceServer | OAuthError | None:
+    """The registered server that the token is for; None if there is none. An error if it was deleted."""
+    registration = registration_of(names[0]) if names else ""
+    if not registration:
+        return None
+    found = await resource_store.find(tx, registration)
+    return found or invalid_grant("The server that the token is for was deleted. Sign in again.")
+
+
+def _consented_scopes(consented: LockedConsent, names: Sequence[str]) -> frozenset[str]:
+    """The scopes that a refresh token for these servers may have: those of each of its access tokens."""
+    return frozenset().union(*(consented.allowed([name]) for name in names)) if names else consented.scopes
+
+
+async def _token_text(oauth: OAuth, app: App, issued: _Issued) -> str:
+    found, server = issued.authorization, issued.server
+    if server is None or server.tokens != JWT:
+        return issued.access_token
+    return await access_jwt.sign(
+        oauth, server, found.user, app.client_id, found.scopes, found.auth_time, issued.access_token, issued.lifetime
     )

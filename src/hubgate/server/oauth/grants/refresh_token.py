@@ -10,11 +10,10 @@ from typing import Any
 from hubgate.server.accounts.tokens.text import TokenKind
 from hubgate.server.oauth.errors import OAuthError, invalid_grant, invalid_scope, unauthorized_client
 from hubgate.server.oauth.grants.pipeline import RESOURCE_TEXT, Authorization, Grant, GrantRequest, UserGrant, issue
-from hubgate.server.oauth.requested_scopes import IGNORED_SCOPES
 from hubgate.server.oauth.tokens import store
 from hubgate.server.oauth.tokens.issuance import successor_of
 from hubgate.server.oauth.tokens.model import REFRESH_LIFETIME
-from hubgate.server.scopes import parse_scopes
+from hubgate.server.scopes import IGNORED_SCOPES, parse_scopes
 from hubgate.server.storage.database import Tx
 
 _UNKNOWN = "The refresh token is unknown, revoked or expired. Sign in again."
@@ -49,7 +48,14 @@ class RefreshGrant(UserGrant):
         if not set(parse_scopes(self.requested_scopes)) <= set(parse_scopes(token.scopes)):
             return invalid_scope("A refresh can request fewer scopes, not more.", "scope")
         return Authorization(
-            user, token.consent_id, token.scopes, token.resources, token.auth_time, token.family, supersedes=token.key
+            user,
+            token.consent_id,
+            token.scopes,
+            token.resources,
+            token.auth_time,
+            token.family,
+            claims=token.claims,
+            supersedes=token.key,
         )
 
     def missing_consent_error(self) -> OAuthError:

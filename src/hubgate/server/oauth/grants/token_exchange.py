@@ -3,12 +3,14 @@
 from typing import Any
 
 from hubgate.server.errors import HubError
+from hubgate.server.oauth.claims import places_for
 from hubgate.server.oauth.errors import InvalidClient, invalid_request, invalid_target
 from hubgate.server.oauth.exchange.exchange import check_subject, exchange, record_refusal
 from hubgate.server.oauth.grants.pipeline import Grant, GrantRequest
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.resource_indicators import requested_resources
 from hubgate.server.oauth.tokens import issuance
+from hubgate.server.oauth.tokens.groups import groups_for_id_token
 
 USER_EMAIL = "urn:service:token-type:user-email"
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 (the name of a kind of token)
@@ -27,7 +29,13 @@ async def answer(request: GrantRequest) -> dict[str, Any]:
         raise
     exchanged = await exchange(oauth, app, email, parameters.get("scope"), request.visitor)
     body = await issuance.token_response(
-        oauth, exchanged.user, app.client_id, exchanged.access_token, exchanged.scopes, exchanged.lifetime
+        oauth,
+        exchanged.user,
+        app.client_id,
+        exchanged.access_token,
+        exchanged.scopes,
+        exchanged.lifetime,
+        groups=await groups_for_id_token(oauth, exchanged.access_token, places_for(app, "")),
     )
     return {**body, "issued_token_type": ACCESS_TOKEN}
 
@@ -46,6 +54,8 @@ def _subject_email(request: GrantRequest) -> str:
         raise invalid_request(f"requested_token_type must be {ACCESS_TOKEN}.", "requested_token_type")
     if parameters.get("actor_token") is not None:
         raise invalid_request("actor_token is not supported: the app itself is the actor.", "actor_token")
+    if parameters.get("actor_token_type") is not None:
+        raise invalid_request("actor_token_type was sent without actor_token.", "actor_token_type")
     if requested_resources(parameters.all(RESOURCE), request.oauth.base_url):
         # The member sees no consent page that would name the other server.
         raise invalid_target("An exchanged token is only for this hub.")

@@ -82,33 +82,44 @@ class Signer(Struct, frozen=True):
     ring: KeyRing
     _opened: dict[str, rsa.RSAPrivateKey] = field(default_factory=dict)
 
-    async def sign(self, claims: Mapping[str, Any]) -> str:
+    async def sign(self, claims: Mapping[str, Any], type_: str = "JWT") -> str:
         key = current_key(await self.ring.list_all(), self.ring.clock())
         if key is None:
             raise Unavailable("No key signs ID tokens right now. Try again shortly.")
         private = self._opened.get(key.kid)
         if private is None:
             private = self._opened[key.kid] = self.ring.private_key(key)
-        message = f"{_encode_json({'alg': ALGORITHM, 'kid': key.kid, 'typ': 'JWT'})}.{_encode_json(claims)}"
+        message = f"{_encode_json({'alg': ALGORITHM, 'kid': key.kid, 'typ': type_})}.{_encode_json(claims)}"
         # Half a millisecond of CPU: in a thread, so that the event loop is not blocked.
         signature = await asyncio.to_thread(private.sign, message.encode(), padding.PKCS1v15(), SHA256())
         return f"{message}.{_base64url(signature)}"
 
     async def verified_subject(self, token: str, issuer: str) -> str | None:
-        """The user's id in an ID token of this hub, expired or not; None if no key of this hub signed it with RS256.
+        """The user's id in an ID token of this hub, expired or not; None if it is not an ID token of this hub."""
+        claims = await self.id_token_claims(token, issuer)
+        subject = claims.get("sub") if claims else None
+        return subject if isinstance(subject, str) else None
 
-        The algorithm is fixed, so a header cannot choose a weaker one (attack O48: alg none, HS256). A retired key is
-        accepted unless it was revoked: an app may store an ID token for years.
+    async def id_token_claims(self, token: str, issuer: str) -> Mapping[str, Any] | None:
+        """The claims of an ID token of this hub, expired or not; None if it is not an ID token of this hub.
+
+        A retired key is accepted unless it was revoked: an app may store an ID token for years.
+        """
+        claims = await self.verified_claims(token, issuer, "JWT")
+        # Every ID token has at_hash. The same keys sign the identities for services behind the gateway.
+        return claims if claims and "at_hash" in claims else None
+
+    async def verified_claims(self, token: str, issuer: str, type_: str) -> dict[str, Any] | None:
+        """The claims of a token of this type, expired or not; None if no key of this hub signed it with RS256.
+
+        The algorithm is fixed, so a header cannot choose a weaker one (attack O48: alg none, HS256).
         """
         try:
             head, body, signature = token.split(".")
             header, claims = _decode_object(head), _decode_object(body)
         except (ValueError, RecursionError):
             return None
-        if header.get("alg") != ALGORITHM or claims.get("iss") != issuer:
-            return None
-        if "at_hash" not in claims:
-            # Every ID token has it. The same keys sign the identities for services behind the gateway.
+        if header.get("alg") != ALGORITHM or header.get("typ") != type_ or claims.get("iss") != issuer:
             return None
         key = next((key for key in await self.ring.list_all() if key.kid == header.get("kid")), None)
         if key is None or key.revoked_at is not None:
@@ -119,8 +130,7 @@ class Signer(Struct, frozen=True):
             public.verify(_decode(signature), f"{head}.{body}".encode(), padding.PKCS1v15(), SHA256())
         except (InvalidSignature, ValueError):
             return None
-        subject = claims.get("sub")
-        return subject if isinstance(subject, str) else None
+        return claims
 
 
 def _half_hash(token: str) -> str:

@@ -1,6 +1,6 @@
 """Issues tokens: stores access and refresh tokens, and builds the token response."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -36,6 +36,7 @@ class TokenDetails(Struct, frozen=True):
     supersedes: bytes | None
     lifetime: int
     resources: str = ""
+    claims: str = ""
 
 
 async def add_access_token(tx: Tx, details: TokenDetails, now: int, since: int = 0) -> str:
@@ -56,6 +57,7 @@ async def add_access_token(tx: Tx, details: TokenDetails, now: int, since: int =
         created_at=max(now, since),
         expires_at=now + details.lifetime * SECOND,
         resources=details.resources,
+        claims=details.claims,
     )
     await store.add_token(tx, token)
     return text
@@ -80,6 +82,7 @@ async def add_first_refresh_token(
     auth_time: int,
     family: str,
     now: int,
+    claims: str = "",
 ) -> str:
     text, key = new_token(TokenKind.REFRESH, now)
     token = RefreshToken(
@@ -94,6 +97,7 @@ async def add_first_refresh_token(
         superseded_at=None,
         expires_at=now + REFRESH_LIFETIME,
         resources=resources,
+        claims=claims,
     )
     await store.add_refresh_token(tx, token)
     return text
@@ -116,6 +120,7 @@ async def token_response(
     *,
     refresh_token: str | None = None,
     signed_in: SignInDetails | None = None,
+    groups: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """The token response (RFC 6749, section 5.1), with an ID token if openid was granted."""
     body: dict[str, Any] = {
@@ -133,5 +138,7 @@ async def token_response(
             claims["auth_time"] = signed_in.auth_time // SECOND
             if signed_in.nonce is not None:
                 claims["nonce"] = signed_in.nonce
+        if groups is not None:
+            claims["groups"] = groups
         body["id_token"] = await oauth.signer.sign(claims)
     return body

@@ -28,6 +28,8 @@ class Code(Struct, frozen=True):
     redeemed_at: int | None
     family: str
     resources: str
+    # The requested claims (oauth/claims.py).
+    claims: str
 
 
 class AppToken(Struct, frozen=True):
@@ -43,6 +45,7 @@ class AppToken(Struct, frozen=True):
     expires_at: int
     # The servers the token was requested for (resource_indicators.py); empty for this hub.
     resources: str
+    claims: str
 
 
 class RefreshToken(Struct, frozen=True):
@@ -57,6 +60,7 @@ class RefreshToken(Struct, frozen=True):
     superseded_at: int | None
     expires_at: int
     resources: str
+    claims: str
 
     @property
     def grace_ends_at(self) -> int | None:

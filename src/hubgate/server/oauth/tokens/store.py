@@ -29,7 +29,7 @@ _ADD_CODE = insert_row(f"INSERT INTO codes ({_columns(Code)})")
 _ADD_TOKEN = insert_row(f"INSERT INTO app_tokens ({_columns(AppToken)})")
 _ADD_REFRESH = insert_row(f"INSERT INTO refresh_tokens ({_columns(RefreshToken)})")
 
-_INHERITED = ("client_id", "user_id", "consent_id", "scopes", "auth_time", "family", "resources")
+_INHERITED = ("client_id", "user_id", "consent_id", "scopes", "auth_time", "family", "resources", "claims")
 _ADD_SUCCESSOR = f"""
     INSERT INTO refresh_tokens (key, predecessor, expires_at, {", ".join(_INHERITED)})
     SELECT :successor, t.key, CAST(:expires_at AS bigint), {", ".join(f"t.{name}" for name in _INHERITED)}
@@ -37,7 +37,9 @@ _ADD_SUCCESSOR = f"""
     ON CONFLICT (key) DO UPDATE SET expires_at = excluded.expires_at
 """
 
-_ACCESS_COLUMNS = "t.client_id, t.consent_id, t.org_id, t.scopes, t.supersedes, t.created_at, t.expires_at, t.resources"
+_ACCESS_COLUMNS = """
+    t.client_id, t.consent_id, t.org_id, t.scopes, t.supersedes, t.created_at, t.expires_at, t.resources, t.claims
+"""
 
 # An exchanged token is valid while membership, plan and the app's privilege last without interruption. Ending any of
 # these deletes the tokens too; this check also covers a concurrent exchange.
@@ -53,7 +55,7 @@ EXCHANGE_STILL_VALID = """
 
 # The token with its current permissions: the user, the memberships and the consent.
 FIND_TOKEN = f"""
-    SELECT {PERSON}, {_ACCESS_COLUMNS}, CASE WHEN t.resources = '' THEN c.scopes ELSE c.other_scopes END AS allowed,
+    SELECT {PERSON}, {_ACCESS_COLUMNS}, CASE WHEN t.resources = '' THEN c.scopes ELSE c.resource_scopes END AS allowed,
         co.org_id, co.scopes, c.last_used_at
     FROM app_tokens t
     JOIN users u ON u.id = t.user_id {MEMBERSHIPS}

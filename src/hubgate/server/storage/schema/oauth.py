@@ -10,7 +10,7 @@ apps = Table(
     metadata,
     Column("client_id", Text, primary_key=True),
     Column("name", Text, nullable=False),
-    # Exactly one of the two is the owner.
+    # At most one of the two is the owner.
     owner("users", "owner_id", nullable=True),
     owner("organizations", "org_id", nullable=True),
     Column("homepage", Text, nullable=False),
@@ -36,6 +36,12 @@ apps = Table(
     Column("paused", BigInteger, nullable=False),
     # Tokens that were exchanged before this time are invalid.
     Column("exchange_since", BigInteger, nullable=False, server_default="0"),
+    # Whether ID tokens and userinfo have `groups`.
+    Column("groups_claim", BigInteger, nullable=False, server_default="0"),
+    # A JSON list.
+    Column("post_logout_redirect_uris", Text, nullable=False, server_default="[]"),
+    # Whether the app registered itself (oauth/registration/); then it has no owner.
+    Column("self_registered", BigInteger, nullable=False, server_default="0"),
     Index(None, "owner_id"),
     Index(None, "org_id"),
 )
@@ -60,6 +66,32 @@ app_secrets = Table(
     sqlite_with_rowid=False,
 )
 
+# Apps that registered themselves.
+app_registrations = Table(
+    "app_registrations",
+    metadata,
+    Column("client_id", Text, ForeignKey("apps.client_id", ondelete="CASCADE"), primary_key=True),
+    # SHA-256 of the registration access token.
+    Column("key", LargeBinary, nullable=False),
+    # When a token was last issued, to the day; at first when the app was registered.
+    Column("used_at", BigInteger, nullable=False),
+    Index(None, "used_at"),
+    sqlite_with_rowid=False,
+)
+
+# The operator's tokens with which apps may register themselves.
+registration_tokens = Table(
+    "registration_tokens",
+    metadata,
+    Column("id", Text, primary_key=True),
+    # SHA-256 of the token.
+    Column("key", LargeBinary, nullable=False),
+    Column("last_four", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("last_used_at", BigInteger),
+    Column("registrations", BigInteger, nullable=False),
+)
+
 # Cached metadata documents of unregistered apps (oauth/cimd/).
 cimd_documents = Table(
     "cimd_documents",
@@ -72,6 +104,16 @@ cimd_documents = Table(
     # The end of the lease of the process that fetches the document; 0 if none does.
     Column("fetching_until", BigInteger, nullable=False),
     Index(None, "expires_at"),
+)
+
+# Operator-defined scopes that were granted to the app of a metadata document.
+document_scopes = Table(
+    "document_scopes",
+    metadata,
+    Column("client_id", Text, primary_key=True),
+    Column("scope", Text, primary_key=True),
+    Column("created_at", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 # The permissions that a user has granted to an app: the union of all approvals. Tokens are limited to these permissions
@@ -92,10 +134,11 @@ consents = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
     Column("last_used_at", BigInteger),
-    # Scopes of tokens for other servers (RFC 8707).
+    # No longer used: replaced by resource_scopes.
     Column("other_scopes", Text, nullable=False, server_default=text("''")),
-    # The servers that these scopes were approved for, separated by spaces.
     Column("other_resources", Text, nullable=False, server_default=text("''")),
+    # Scopes of tokens for other servers (RFC 8707): a JSON object with the scopes of each server.
+    Column("resource_scopes", Text, nullable=False, server_default=text("'{}'")),
     Index(None, "client_id"),
     Index(None, "app_id"),
     Index("uq_consents_user_id_client_id", "user_id", "client_id", unique=True),
@@ -150,6 +193,8 @@ codes = Table(
     Column("family", Text, nullable=False),
     # The target servers (RFC 8707), separated by spaces; empty for this hub.
     Column("resources", Text, nullable=False, server_default=text("''")),
+    # Requested claims (oauth/claims.py), separated by spaces.
+    Column("claims", Text, nullable=False, server_default=text("''")),
     Index(None, "expires_at"),
     sqlite_with_rowid=False,
 )
@@ -172,6 +217,8 @@ app_tokens = Table(
     Column("expires_at", BigInteger, nullable=False),
     # The target servers (RFC 8707), separated by spaces; empty for this hub.
     Column("resources", Text, nullable=False, server_default=text("''")),
+    # Requested claims (oauth/claims.py), separated by spaces.
+    Column("claims", Text, nullable=False, server_default=text("''")),
     Index(None, "consent_id"),
     Index(None, "user_id"),
     Index(None, "org_id", "client_id", "created_at"),
@@ -228,6 +275,8 @@ refresh_tokens = Table(
     Column("expires_at", BigInteger, nullable=False),
     # The target servers (RFC 8707), separated by spaces; empty for this hub.
     Column("resources", Text, nullable=False, server_default=text("''")),
+    # Requested claims (oauth/claims.py), separated by spaces.
+    Column("claims", Text, nullable=False, server_default=text("''")),
     Index(None, "consent_id"),
     Index(None, "user_id"),
     Index(None, "family"),

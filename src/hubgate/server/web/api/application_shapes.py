@@ -46,12 +46,14 @@ class RegisteredApp(msgspec.Struct, rename="camel"):
     name: str
     homepage: str
     redirect_uris: list[str]
+    post_logout_redirect_uris: list[str]
     scopes: list[str]
     required_scopes: list[str]
     confidential: bool
     token_lifetime: int
     require_pkce: bool
     refresh_tokens: bool
+    groups_claim: bool
     redirect_match: Match
     # The organization's name.
     organization: str | None
@@ -76,12 +78,14 @@ class NewApp(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only
     name: Name
     homepage: Homepage = ""
     redirect_uris: RedirectUris = []
+    post_logout_redirect_uris: RedirectUris = []
     scopes: list[str] = msgspec.field(default_factory=lambda: list(DEFAULT_SCOPES))
     required_scopes: list[str] = []
     confidential: bool = True
     token_lifetime: Seconds = DEFAULT_LIFETIME
     require_pkce: bool = False
     refresh_tokens: bool = False
+    groups_claim: bool = False
     redirect_match: Match = "exact"
 
 
@@ -100,11 +104,13 @@ class AppChanges(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_
     name: Name | UnsetType = UNSET
     homepage: Homepage | UnsetType = UNSET
     redirect_uris: RedirectUris | UnsetType = UNSET
+    post_logout_redirect_uris: RedirectUris | UnsetType = UNSET
     scopes: list[str] | UnsetType = UNSET
     required_scopes: list[str] | UnsetType = UNSET
     token_lifetime: Seconds | UnsetType = UNSET
     require_pkce: bool | UnsetType = UNSET
     refresh_tokens: bool | UnsetType = UNSET
+    groups_claim: bool | UnsetType = UNSET
     redirect_match: Match | UnsetType = UNSET
     # Read-only: accepted only with their current value.
     client_id: str | UnsetType = UNSET

@@ -40,8 +40,9 @@ class ConnectedApp(msgspec.Struct, rename="camel"):
     organization_scopes: dict[str, list[str]]
     # Other servers that the app may access (RFC 8707). Revoking the app revokes this access too.
     resources: list[str]
-    # The scopes on those servers.
+    # The scopes on any of those servers, then by server.
     resource_scopes: list[str]
+    scopes_by_resource: dict[str, list[str]]
     created_at: str
     updated_at: str
     last_used_at: str | None
@@ -51,8 +52,9 @@ class ConnectedAppChanges(msgspec.Struct, forbid_unknown_fields=True, rename="ca
     scopes: list[str] | UnsetType = UNSET
     organizations: list[str] | UnsetType = UNSET
     organization_scopes: dict[str, list[str]] = {}
-    # Scopes can only be removed here; the app has to request new ones.
+    # Scopes can only be removed here, from all other servers or from one; the app has to request new ones.
     resource_scopes: list[str] | UnsetType = UNSET
+    scopes_by_resource: dict[str, list[str]] = {}
 
 
 def routes(oauth: OAuth, webhooks: Webhooks) -> list[Route]:
@@ -74,6 +76,7 @@ def routes(oauth: OAuth, webhooks: Webhooks) -> list[Route]:
                 None if given.organizations is UNSET else given.organizations,
                 given.organization_scopes,
                 None if given.resource_scopes is UNSET else given.resource_scopes,
+                given.scopes_by_resource,
             ),
         )
         await grants.check_grants_of(webhooks, caller.user.id, changed.client_id)
@@ -120,6 +123,7 @@ def describe(connected: AppConnection) -> ConnectedApp:
         },
         resources=list(consent.other_resources),
         resource_scopes=join_scopes(consent.other_scopes).split(),
+        scopes_by_resource={uri: join_scopes(consent.scopes_on(uri)).split() for uri in consent.other_resources},
         created_at=iso(consent.created_at),
         updated_at=iso(consent.updated_at),
         last_used_at=iso_or_none(consent.last_used_at),

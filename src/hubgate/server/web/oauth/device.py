@@ -12,6 +12,7 @@ from hubgate.server.edge.routes import KIB, Route, public
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.client_auth import authenticate, client_credentials
 from hubgate.server.oauth.consent.model import AccessRequest
 from hubgate.server.oauth.context import OAuth
@@ -21,9 +22,11 @@ from hubgate.server.oauth.device.user_code import new_user_code, user_code_mac
 from hubgate.server.oauth.errors import InvalidClient, invalid_request, unauthorized_client
 from hubgate.server.oauth.explain.recording import record_refusals
 from hubgate.server.oauth.parameters import read_body
-from hubgate.server.oauth.requested_scopes import requested_scopes
+from hubgate.server.oauth.requested_scopes import possible_scopes_on_local, requested_scopes, requested_scopes_on
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.resource_indicators import requested_resources
+from hubgate.server.oauth.resource_names import is_local
+from hubgate.server.oauth.resource_servers.lookup import find_servers
 from hubgate.server.storage.database import ConstraintViolated
 from hubgate.server.web.oauth.token import NO_STORE
 
@@ -55,12 +58,12 @@ def routes(oauth: OAuth) -> list[Route]:
         if given is None:
             raise invalid_request("client_id is missing.")
         app = await authenticate(oauth, given, visitor.ip)
-        if app.document_host:
+        if app.document_host and not oauth.cimd_device:
             raise unauthorized_client(
-                "An app with a metadata document cannot use the device flow. Use the authorization code flow."
+                "On this hub, an app with a metadata document cannot use the device flow. Use the code flow."
             )
-        scopes = requested_scopes(oauth, app, parameters.get("scope"))
         resources = requested_resources(parameters.all(RESOURCE), oauth.base_url) or ()
+        scopes = await _scopes(oauth, app, parameters.get("scope"), resources)
         access = AccessRequest(app, scopes, resources=resources)
         return JsonResponse(await _start(oauth, access, visitor, basic=given.basic), headers=NO_STORE)
 
@@ -82,6 +85,15 @@ def routes(oauth: OAuth) -> list[Route]:
             body_cap=64 * KIB,
         )
     ]
+
+
+async def _scopes(oauth: OAuth, app: App, given: str | None, resources: tuple[str, ...]) -> tuple[str, ...]:
+    if not resources:
+        return requested_scopes(oauth, app, given)
+    servers = await find_servers(oauth, resources, None)
+    if any(map(is_local, resources)):
+        return possible_scopes_on_local(oauth, app, given)
+    return requested_scopes_on(oauth, app, given, servers)
 
 
 async def _start(oauth: OAuth, access: AccessRequest, visitor: Visitor, *, basic: bool) -> dict[str, Any]:

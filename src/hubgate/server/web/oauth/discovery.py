@@ -7,6 +7,7 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.authorize.request import RESPONSE_MODES
+from hubgate.server.oauth.claims import GROUPS
 from hubgate.server.oauth.grants.registry import GRANTS
 from hubgate.server.oauth.keys.model import ALGORITHM
 from hubgate.server.oauth.pkce import METHOD
@@ -18,17 +19,18 @@ _CLAIMS = (
     *idtoken.BASE_CLAIMS,
     *userinfo.ALWAYS,
     *(claim for claims in userinfo.OF_SCOPE.values() for claim in claims),
+    GROUPS,
 )
 _HEADERS = {"cache-control": "public, max-age=300"}
 
 
-def routes(base_url: str) -> list[Route]:
-    """The routes of the metadata documents.
+def routes(base_url: str, *, registration: bool) -> list[Route]:
+    """The routes of the metadata documents. `registration` is whether apps may register themselves.
 
     One client library passes every field to its constructor as a keyword argument: no field may be called scope, state,
     token, nonce, prompt or redirect_uri.
     """
-    provider = {
+    provider: dict[str, Any] = {
         "issuer": base_url,
         "authorization_endpoint": f"{base_url}/oauth/authorize",
         "token_endpoint": f"{base_url}/oauth/token",
@@ -36,6 +38,7 @@ def routes(base_url: str) -> list[Route]:
         "revocation_endpoint": f"{base_url}/oauth/revoke",
         "introspection_endpoint": f"{base_url}/oauth/introspect",
         "device_authorization_endpoint": f"{base_url}/oauth/device",
+        "end_session_endpoint": f"{base_url}/oauth/logout",
         "jwks_uri": f"{base_url}/oauth/jwks",
         "service_documentation": f"{base_url}/docs/sign-in",
         "response_types_supported": ["code"],
@@ -56,10 +59,12 @@ def routes(base_url: str) -> list[Route]:
         "client_id_metadata_document_supported": True,
         "request_parameter_supported": False,
         "request_uri_parameter_supported": False,
-        "claims_parameter_supported": False,
+        "claims_parameter_supported": True,
         # The `resource` (RFC 8707) that this hub serves itself (RFC 9728, section 4).
         "protected_resources": [base_url],
     }
+    if registration:
+        provider["registration_endpoint"] = f"{base_url}/oauth/register"
     resource = {
         "resource": base_url,
         "authorization_servers": [base_url],

@@ -34,7 +34,7 @@ def routes(ring: KeyRing) -> list[Route]:
             "/oauth/jwks",
             public(jwks),
             Surface.OAUTH,
-            "Public keys that verify ID tokens",
+            "Public keys that verify ID tokens and signed access tokens",
             answers={200: ("A JSON Web Key Set.", JwkSet)},
         )
     ]

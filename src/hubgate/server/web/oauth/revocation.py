@@ -6,25 +6,27 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
-from hubgate.server.accounts import store as account_store
-from hubgate.server.accounts.model import User
-from hubgate.server.accounts.tokens.text import TokenKind, read_token
-from hubgate.server.clock import SECOND
+from hubgate.server.accounts.tokens.text import TokenKind
 from hubgate.server.edge.routes import KIB, Route, public
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.client_auth import authenticate, client_credentials
+from hubgate.server.oauth.client_auth import ClientCredentials, authenticate, client_credentials
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import InvalidClient, invalid_request
 from hubgate.server.oauth.explain.recording import record_refusals
-from hubgate.server.oauth.parameters import Parameters, read_body
+from hubgate.server.oauth.parameters import read_body
+from hubgate.server.oauth.resource_servers import store as resource_store
+from hubgate.server.oauth.resource_servers.management import SECRET_PREFIX
+from hubgate.server.oauth.resource_servers.model import ResourceServer
 from hubgate.server.oauth.tokens import store
-from hubgate.server.oauth.tokens.issuance import scopes_left
+from hubgate.server.oauth.tokens.access_jwt import read_access_token
+from hubgate.server.oauth.tokens.bearer import BearerTokens
+from hubgate.server.oauth.tokens.introspection import introspect_for_app, introspect_for_server
 from hubgate.server.oauth.tokens.model import AppToken, RefreshToken
+from hubgate.server.secret import fingerprint
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.oauth.token import NO_STORE
 
@@ -37,7 +39,9 @@ class SubmittedToken(msgspec.Struct):
 
 
 class Introspection(msgspec.Struct):
-    """The properties of a token. For an invalid token, or a token of another owner's app, only `active` is present."""
+    """The properties of a token. For an invalid token, or one that is neither of an app of the same owner nor for the
+    resource server that asks, only `active` is present.
+    """
 
     active: bool
     scope: str | UnsetType = UNSET
@@ -53,20 +57,23 @@ class Introspection(msgspec.Struct):
     iss: str | UnsetType = UNSET
 
 
-_INACTIVE: dict[str, Any] = {"active": False}
-
-
-def routes(oauth: OAuth) -> list[Route]:
+def routes(oauth: OAuth, bearer: BearerTokens) -> list[Route]:
     async def revoke(request: HubRequest) -> Response:
-        app, parameters = await _client(oauth, request)
+        parameters = await read_body(request)
+        app = await _app(oauth, request, client_credentials(request, parameters))
         await _revoke(oauth, app, parameters.require("token"))
         return Response(status_code=200, headers=NO_STORE)
 
     async def introspect(request: HubRequest) -> JsonResponse:
-        app, parameters = await _client(oauth, request)
+        parameters = await read_body(request)
+        given = client_credentials(request, parameters)
+        if server := await _resource_server(oauth, given):
+            found = await introspect_for_server(bearer, server, parameters.require("token"))
+            return JsonResponse(found, headers=NO_STORE)
+        app = await _app(oauth, request, given)
         if not app.confidential:
             raise InvalidClient("Only an app with a secret can introspect tokens.", basic=False)
-        return JsonResponse(await _introspect(oauth, app, parameters.require("token")), headers=NO_STORE)
+        return JsonResponse(await introspect_for_app(oauth, app, parameters.require("token")), headers=NO_STORE)
 
     return [
         _route(
@@ -100,17 +107,29 @@ def _route(path: str, handler: Any, surface: Surface, summary: str, answers: dic
     )
 
 
-async def _client(oauth: OAuth, request: HubRequest) -> tuple[App, Parameters]:
-    parameters = await read_body(request)
-    given = client_credentials(request, parameters)
+async def _app(oauth: OAuth, request: HubRequest, given: ClientCredentials | None) -> App:
     if given is None:
         raise InvalidClient("client_id is missing.", basic=False)
-    return await authenticate(oauth, given, request.client_ip), parameters
+    return await authenticate(oauth, given, request.client_ip)
+
+
+async def _resource_server(oauth: OAuth, given: ClientCredentials | None) -> ResourceServer | None:
+    """The resource server with these credentials; None if they are not those of a resource server."""
+    if given is None or given.secret is None or not given.secret.startswith(SECRET_PREFIX):
+        return None
+    server = await resource_store.find_with_secret(oauth.db, given.client_id, fingerprint(given.secret), oauth.clock())
+    if server is not None and not server.is_active:
+        raise InvalidClient(
+            f"Control of {server.identifier} has not been proved yet: see the settings of the resource server.",
+            basic=given.basic,
+            about="client_id",
+        )
+    return server
 
 
 async def _revoke(oauth: OAuth, app: App, text: str) -> None:
     """Revoke a token. Revoking an unknown token succeeds; a token of another app is rejected (attack O51)."""
-    read = read_token(text)
+    read = await read_access_token(oauth, text)
     if read is None:
         return
     kind, key = read
@@ -133,78 +152,3 @@ async def _revoke(oauth: OAuth, app: App, text: str) -> None:
 
     if not await oauth.db.write(unit):
         raise invalid_request("This token belongs to another app. Nothing was revoked.")
-
-
-async def _introspect(oauth: OAuth, app: App, text: str) -> dict[str, Any]:
-    match read_token(text):
-        case (TokenKind.OAUTH, key):
-            return await _introspect_access_token(oauth, app, key)
-        case (TokenKind.REFRESH, key):
-            return await _introspect_refresh_token(oauth, app, key)
-    return _INACTIVE
-
-
-async def _introspect_access_token(oauth: OAuth, app: App, key: bytes) -> dict[str, Any]:
-    token = await store.token(oauth.db, key)
-    if token is None or token.expires_at <= oauth.clock() or await _issued_to(oauth, app, token.client_id) is None:
-        return _INACTIVE
-    if token.org_id is not None and not await store.find_token(oauth.db, key, oauth.clock()):
-        # The membership, plan or privilege that the exchange required has ended.
-        return _INACTIVE
-    user = await account_store.user(oauth.db, token.user_id)
-    if user is None or user.disabled_at is not None:
-        return _INACTIVE
-    scopes = token.scopes
-    if token.consent_id is not None:
-        scopes = scopes_left(scopes, await _consented_scopes(oauth, token)) or ""
-    response = _active(oauth, user, token, scopes, token.expires_at)
-    servers = token.resources.split()
-    if servers:
-        response["aud"] = servers[0] if len(servers) == 1 else servers
-    return {**response, "token_type": "bearer", "iat": token.created_at // SECOND}
-
-
-async def _introspect_refresh_token(oauth: OAuth, app: App, key: bytes) -> dict[str, Any]:
-    """Introspect a refresh token: active if a refresh would succeed. Only access tokens have a token_type (RFC 7662,
-    section 2.2).
-    """
-    found = await store.refresh_token_with_user(oauth.db, key)
-    if found is None:
-        return _INACTIVE
-    token, user = found
-    ends_at = min(token.expires_at, token.grace_ends_at or token.expires_at)
-    issued_to = await _issued_to(oauth, app, token.client_id)
-    if ends_at <= oauth.clock() or issued_to is None or not issued_to.refresh_tokens or user.disabled_at is not None:
-        return _INACTIVE
-    scopes = scopes_left(token.scopes, await _consented_scopes(oauth, token))
-    return _INACTIVE if scopes is None else _active(oauth, user, token, scopes, ends_at)
-
-
-async def _consented_scopes(oauth: OAuth, token: AppToken | RefreshToken) -> frozenset[str]:
-    consent = await consent_store.find(oauth.db, token.user_id, token.client_id)
-    if consent is None:
-        return frozenset()
-    return consent.other_scopes if token.resources else consent.scopes
-
-
-def _active(oauth: OAuth, user: User, token: AppToken | RefreshToken, scopes: str, expires_at: int) -> dict[str, Any]:
-    return {
-        "active": True,
-        "scope": scopes,
-        "client_id": token.client_id,
-        "username": user.name,
-        "exp": expires_at // SECOND,
-        "sub": user.id,
-        "aud": token.client_id,
-        "iss": oauth.base_url,
-    }
-
-
-async def _issued_to(oauth: OAuth, app: App, client_id: str) -> App | None:
-    """The app the token was issued to, if the calling app is the same or has the same owner."""
-    if app.client_id == client_id:
-        return app
-    other = await app_store.find(oauth.db, client_id)
-    if other is None or (app.owner_id, app.org_id) != (other.owner_id, other.org_id):
-        return None
-    return other

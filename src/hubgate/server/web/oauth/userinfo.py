@@ -15,12 +15,14 @@ from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
 from hubgate.server.access.resource import Account
 from hubgate.server.accounts.model import Membership
-from hubgate.server.edge.routes import Endpoint, Locator, Route, Target
+from hubgate.server.edge.routes import KIB, Endpoint, Locator, Route, Target
 from hubgate.server.errors import Unauthorized
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.claims import GROUPS_IN_USERINFO
 from hubgate.server.oauth.tokens import idtoken
+from hubgate.server.oauth.tokens.groups import group_names, visible_memberships
 from hubgate.server.oauth.tokens.idtoken import user_claims
 
 # Claims included for every token, and claims added by each scope.
@@ -65,6 +67,8 @@ class Userinfo(msgspec.Struct):
     email_verified: bool | UnsetType = UNSET
     can_pay: bool | UnsetType = msgspec.field(name="canPay", default=UNSET)
     billing_mode: Literal["postpaid"] | UnsetType = msgspec.field(name="billingMode", default=UNSET)
+    # Only if the app requested it: names of organizations, with `:role` for those that the user granted to the app.
+    groups: list[str] | UnsetType = UNSET
 
 
 def routes(base_url: str) -> list[Route]:
@@ -83,6 +87,8 @@ def routes(base_url: str) -> list[Route]:
                 401: ("The token is not an access token of an app, or is no longer valid.", None),
             },
             any_audience=True,
+            accepts_body_token=method == "POST",
+            body_cap=64 * KIB,
         )
         for method in ("GET", "POST")
     ]
@@ -99,19 +105,14 @@ def claims(caller: Caller, base_url: str) -> Userinfo:
     user, identity = caller.user, caller.identity
     if caller.app is None or not caller.app.is_for_this_hub:
         return Userinfo(user.id, False, [], [], **user_claims(user, identity.scopes, base_url))
-    organizations = [_organization(membership, identity, base_url) for membership in _visible_memberships(caller)]
+    organizations = [_organization(membership, identity, base_url) for membership in visible_memberships(caller)]
     info = Userinfo(user.id, False, organizations, organizations, **user_claims(user, identity.scopes, base_url))
     if decide(identity, Action.ACCOUNT_READ_BILLING, Account(user.id)).allowed:
         info.can_pay, info.billing_mode = bool(user.can_pay), "postpaid"
+    groups = group_names(caller, GROUPS_IN_USERINFO)
+    if groups is not None:
+        info.groups = groups
     return info
-
-
-def _visible_memberships(caller: Caller) -> list[Membership]:
-    """All memberships, because an app needs an organization's id to request access to it; for an exchanged token, only
-    the membership in its organization.
-    """
-    fence = caller.identity.fence
-    return [m for m in caller.signed_in_person.memberships if fence is None or m.organization.id == fence]
 
 
 def _organization(membership: Membership, identity: Identity, base_url: str) -> UserinfoOrganization:

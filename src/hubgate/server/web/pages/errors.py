@@ -8,6 +8,7 @@ from hubgate.server.errors import HubError, OutcomeUnknown, Unavailable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.authorize.request import ShownError
 from hubgate.server.oauth.cimd.documents import InvalidDocument
+from hubgate.server.oauth.logout.request import LogoutError
 
 
 class Advice(Struct, frozen=True):
@@ -32,6 +33,7 @@ _BY_STATUS = {
 }
 _OTHER = Advice("That did not work", "Nothing was changed. Go back, correct the form and try again.")
 _SIGN_IN_STOPPED = Advice("Sign-in stopped", "Contact the app's developer.")
+_SIGN_OUT_STOPPED = Advice("Sign-out stopped", "Sign out on the home page, or contact the app's developer.")
 # Reloading the response to a form submits the form again.
 _UNKNOWN = Advice("May have been saved", "Do not reload this page: the form could be saved twice. Go back instead.")
 
@@ -39,6 +41,8 @@ _UNKNOWN = Advice("May have been saved", "Do not reload this page: the form coul
 def advice_for(error: HubError) -> Advice:
     if isinstance(error, OutcomeUnknown):
         return _UNKNOWN
+    if isinstance(error, LogoutError):
+        return _SIGN_OUT_STOPPED
     if isinstance(error, (ShownError, InvalidDocument)):
         return _SIGN_IN_STOPPED
     advice = _BY_STATUS.get(error.status, _OTHER)
@@ -49,7 +53,7 @@ def advice_for(error: HubError) -> Advice:
 
 def developer_hint(request: HubRequest, error: HubError) -> tuple[str, str, str] | None:
     """Return a hint for the app's developer: text, link address, link text. None if the error is not about an app."""
-    if not isinstance(error, (ShownError, InvalidDocument)):
+    if not isinstance(error, (ShownError, InvalidDocument, LogoutError)):
         return None
     if request.is_explained:
         return "", f"/oauth/explain/{request.request_id}", "See what it sent"

@@ -32,7 +32,7 @@ from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.explain.recording import record_authorization_error
 from hubgate.server.oauth.redirects import shown_host
 from hubgate.server.web.local_path import continue_to
-from hubgate.server.web.pages.oauth.consent import consent_view
+from hubgate.server.web.pages.oauth.consent import consent_view, server_groups
 from hubgate.server.web.pages.oauth.return_address import PATH, Pairs, address_of, unpack, without_mark
 from hubgate.server.web.rendering import Pages
 
@@ -86,11 +86,12 @@ class _Authorize(Struct, frozen=True):
             auth_request = await self._parse(request, pairs)
             if form.get(CSRF_FIELD):
                 return await self._handle_decision(request, auth_request, pairs, form)
-            if form.pairs == app_pairs and request.headers.get("sec-fetch-site") in ("same-site", "cross-site"):
+            is_decision = form.pairs != app_pairs
+            if not is_decision and request.headers.get("sec-fetch-site") in ("same-site", "cross-site"):
                 # Sent from an app's page, so the browser withheld our cookie (SameSite). A GET will include it.
                 return RedirectResponse(address_of(pairs), 303)
-            # A form from another site: if consent is needed, the request is rejected (attack O35).
-            return await self._continue(request, auth_request, pairs, may_show_consent=False)
+            # A decision from another site's form: if consent is needed, the request is rejected (attack O35).
+            return await self._continue(request, auth_request, pairs, may_show_consent=not is_decision)
         except RedirectedError as refusal:
             return await self._refuse(
                 request, refusal.return_address, refusal.error, refusal.description, refusal.about
@@ -99,7 +100,7 @@ class _Authorize(Struct, frozen=True):
     async def _parse(self, request: HubRequest, pairs: Pairs) -> AuthorizationRequest:
         parameters = request.state.parameters = without_mark(pairs)
         try:
-            return await parse(self.oauth, parameters, request.client_ip)
+            return await parse(self.oauth, parameters, request.client_ip, caller_of(request).identity.user_id)
         except ShownError as refusal:
             code = refusal.code or "invalid_request"
             await record_authorization_error(self.oauth, request, parameters, code, refusal.message, refusal.about)
@@ -140,6 +141,7 @@ class _Authorize(Struct, frozen=True):
             request,
             "oauth/consent.html",
             view=consent_view(self.oauth, auth_request.access, person, before, given),
+            server_groups=await server_groups(self.oauth, auth_request.access, given),
             owner=await owner_name(self.oauth, auth_request.app),
             action=address_of(pairs),
             switch=address_of([*others, ("prompt", prompt)]),

@@ -1,9 +1,10 @@
 """Connected apps: their permissions and last use, changing the permissions, and revoking an app."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
@@ -15,19 +16,31 @@ from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.consent import connections
-from hubgate.server.oauth.consent.model import IDENTITY_SCOPES, AppConnection
+from hubgate.server.oauth.consent.model import AppConnection
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.resource_indicators import shown_servers
-from hubgate.server.scopes import join_scopes
+from hubgate.server.oauth.resource_names import registration_of, shown_server, shown_servers, uri_of
+from hubgate.server.oauth.resource_servers import store as resource_store
+from hubgate.server.scopes import IDENTITY_SCOPES, Risk, Scope, join_scopes
 from hubgate.server.web.pages.listing import list_page
-from hubgate.server.web.pages.oauth.consent import OrganizationLine, groups_of, scope_lines
+from hubgate.server.web.pages.oauth.consent import OrganizationLine, ScopeLine, groups_of, own_scope_lines, scope_lines
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 from hubgate.server.web.untrusted_text import display_name
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.permissions import grants
 
 PATH = "/settings/connected"
+RESOURCE_SCOPES = "resource_scopes"
 _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
+
+
+class ServerChoice(Struct, frozen=True):
+    """The scopes of an app on another server."""
+
+    uri: str
+    host: str
+    # The name of a registered server; otherwise empty.
+    name: str
+    lines: Sequence[ScopeLine]
 
 
 def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
@@ -68,7 +81,19 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
         lines = scope_lines(connected.consent.scopes - IDENTITY_SCOPES, (), granted, oauth.extra_scopes)
         return OrganizationLine(membership, ticked=True, scopes=lines)
 
-    def show_one(
+    async def server_choice(connected: AppConnection, uri: str) -> ServerChoice:
+        """The scopes on one server. Those of a registered server have its texts, if it still exists."""
+        granted, names = connected.consent.scopes_on(uri), connected.consent.resource_scopes
+        ids = [registration_of(name) for name in names if uri_of(name) == uri]
+        found = [server for each in ids if each and (server := await resource_store.find(oauth.db, each))]
+        own = [line for server in found for line in own_scope_lines(server, granted, (), granted)]
+        lines = [*own, *scope_lines(granted, (), granted, ())]
+        unknown = granted - {line.scope.name for line in lines}
+        lines += [ScopeLine(Scope(name, Risk.CHANGES, ""), fixed=False) for name in sorted(unknown)]
+        name = display_name(found[0].name) if found else ""
+        return ServerChoice(uri, shown_server(uri, oauth.base_url), name, lines)
+
+    async def show_one(
         request: HubRequest, person: Person, connected: AppConnection, errors: Mapping[str, str] = NO_ERRORS
     ) -> Response:
         granted = connected.consent.scopes
@@ -79,16 +104,14 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
             connected,
             errors,
             servers=servers_of(connected),
-            other_scopes=scope_lines(
-                connected.consent.other_scopes, IDENTITY_SCOPES, connected.consent.other_scopes, oauth.extra_scopes
-            ),
+            server_choices=[await server_choice(connected, uri) for uri in connected.consent.other_resources],
             groups=groups_of(connected.allowable_scopes, fixed, granted, oauth.extra_scopes),
             organizations=[organization_line(membership, connected) for membership in person.memberships],
         )
 
     async def show_app(request: HubRequest, caller: Caller) -> Response:
         person = caller.signed_in_person
-        return show_one(request, person, await connections.get(oauth, person.user.id, request.param("client_id")))
+        return await show_one(request, person, await connections.get(oauth, person.user.id, request.param("client_id")))
 
     async def change(request: HubRequest, caller: Caller) -> Response:
         person, form = caller.signed_in_person, request.form_fields
@@ -96,7 +119,7 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
         try:
             await connections.change(oauth, person, connected.client_id, changes_of(form))
         except FieldErrors as error:
-            return show_one(request, person, connected, error.fields)
+            return await show_one(request, person, connected, error.fields)
         await grants.check_grants_of(webhooks, person.user.id, connected.client_id)
         return pages.redirect(address_of(connected.client_id), "Saved. Takes effect on the app's next request.")
 
@@ -132,8 +155,12 @@ def changes_of(form: Fields) -> connections.Changes:
     scopes, organizations = form.all("scopes"), form.all("orgs")
     sent = {org_id: form.all(f"scopes.{org_id}") for org_id in organizations}
     chosen = {org_id: set(scopes).intersection(names) for org_id, names in sent.items() if names}
-    other = form.all("resource_scopes")
-    return connections.Changes(scopes, organizations, chosen, [name for name in other if name] if other else None)
+    on_servers: dict[str, set[str]] = {}
+    for value in form.all(RESOURCE_SCOPES):
+        # A server and a scope; without a scope, the server is on the form.
+        uri, _, name = value.partition(" ")
+        on_servers.setdefault(uri, set()).update([name] if name else [])
+    return connections.Changes(scopes, organizations, chosen, resource_scopes=on_servers)
 
 
 def ordered_scopes(scopes: Collection[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The content of the consent page, computed by pure functions from the request, the user and earlier consent."""
+"""The content of the consent page, computed from the request, the user and earlier consent."""
 
 from collections.abc import Collection, Sequence
 
@@ -10,7 +10,9 @@ from hubgate.server.oauth.consent.approval import Selection, fixed_scopes
 from hubgate.server.oauth.consent.model import AccessRequest, Consent
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.redirects import is_loopback, is_web, shown_host
-from hubgate.server.oauth.resource_indicators import shown_servers
+from hubgate.server.oauth.resource_names import shown_servers
+from hubgate.server.oauth.resource_servers.management import owner_name
+from hubgate.server.oauth.resource_servers.model import ResourceServer
 from hubgate.server.scopes import BUILT_IN_SCOPES, Risk, Scope
 from hubgate.server.web.untrusted_text import display_name
 
@@ -31,6 +33,15 @@ class OrganizationLine(Struct, frozen=True):
 
 
 Groups = Sequence[tuple[Risk, Sequence[ScopeLine]]]
+
+
+class ServerGroup(Struct, frozen=True):
+    """The requested scopes of a registered resource server."""
+
+    server: ResourceServer
+    # As @name.
+    owner: str
+    lines: Sequence[ScopeLine]
 
 
 class ConsentView(Struct, frozen=True):
@@ -80,6 +91,26 @@ def consent_view(
         groups=groups_of(access.scopes, fixed_scopes(access.scopes, app), ticked, oauth.extra_scopes),
         organizations=[] if access.resources else [_line(one, access, before, given) for one in person.memberships],
     )
+
+
+async def server_groups(oauth: OAuth, access: AccessRequest, given: Selection | None = None) -> list[ServerGroup]:
+    """The requested scopes of each registered server, with the server's owner. For `given` see `consent_view`."""
+    ticked, fixed = access.scopes if given is None else given.scopes, fixed_scopes(access.scopes, access.app)
+    return [
+        ServerGroup(server, await owner_name(oauth, server), own_scope_lines(server, access.scopes, fixed, ticked))
+        for server in access.servers
+    ]
+
+
+def own_scope_lines(
+    server: ResourceServer, names: Collection[str], fixed: Collection[str], ticked: Collection[str]
+) -> list[ScopeLine]:
+    """The server's own scopes, in its order."""
+    return [
+        ScopeLine(Scope(scope.name, Risk.CHANGES, scope.text), scope.name in fixed, scope.name in ticked)
+        for scope in server.scopes
+        if scope.name in names
+    ]
 
 
 def _registered_host(app: App) -> str:

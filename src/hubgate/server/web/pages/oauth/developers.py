@@ -39,7 +39,9 @@ _CONTENTS = (
     ("#addresses", "Endpoints"),
     ("#tokens", "Tokens"),
     ("#scopes", "Scopes"),
+    ("#sign-out", "Sign-out"),
     ("#errors", "Errors"),
+    ("#not-offered", "Not offered"),
 )
 _UNITS = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (SECOND, "second"))
 # Scope, claims it adds to the ID token, claims it adds to userinfo; the first row is independent of scopes.
@@ -77,6 +79,8 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
             device_code=device_curl(oauth.base_url, chosen),
             slower_by=device.SLOW_DOWN_SECONDS,
             interval=device.INTERVAL_SECONDS,
+            registration=oauth.registration,
+            cimd_device=oauth.cimd_device,
         )
 
     async def show_form(request: HubRequest) -> Response:

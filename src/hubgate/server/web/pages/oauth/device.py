@@ -31,7 +31,7 @@ from hubgate.server.oauth.device.decision import (
 )
 from hubgate.server.web.local_path import continue_to
 from hubgate.server.web.oauth.device import PATH
-from hubgate.server.web.pages.oauth.consent import consent_view
+from hubgate.server.web.pages.oauth.consent import consent_view, server_groups
 from hubgate.server.web.rendering import Pages
 
 VERIFY, DONE = f"{PATH}/verify", f"{PATH}/done"
@@ -120,6 +120,7 @@ class DevicePages(Struct, frozen=True):
             request,
             "oauth/device_confirm.html",
             view=consent_view(self.oauth, access, person, before, given),
+            server_groups=await server_groups(self.oauth, access, given),
             owner=await owner_name(self.oauth, access.app),
             waiting=waiting,
             minutes=(self.oauth.clock() - code.created_at) // MINUTE,

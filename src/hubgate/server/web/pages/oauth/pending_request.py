@@ -31,7 +31,8 @@ async def pending_request(oauth: OAuth, request: HubRequest, next_page: str) -> 
         pairs = parse_address(next_page)
         if pairs is None:
             return PendingRequest()
-        auth_request = await parse(oauth, without_mark(pairs), request.client_ip)
+        user_id = caller_of(request).identity.user_id
+        auth_request = await parse(oauth, without_mark(pairs), request.client_ip, user_id)
     except (BadRequest, RedirectedError, TooManyRequests):
         return PendingRequest()
     host = auth_request.app.document_host or shown_host(auth_request.return_address.redirect_uri)

@@ -33,7 +33,7 @@ EXAMPLE = App(
 OTHER_PORT = 3000
 _LOOPBACK_NOTE = "Use exactly this host name: cookies of localhost are not sent to 127.0.0.1."
 _PROXY_NOTE = "A TLS proxy must forward this address to the port."
-_FOLDER = Path(__file__).parents[2] / "templates/quickstart"
+_FOLDER = Path(__file__).parents[2] / "templates"
 
 
 class Snippet(Struct, frozen=True):
@@ -60,13 +60,13 @@ def snippets(base_url: str, app: App) -> list[Snippet]:
     values = _values(base_url, app)
     kind = "secret" if app.confidential else "public"
     samples = [
-        ("curl", "curl", f"curl-{kind}.txt"),
-        ("python", "Python with Authlib", f"authlib-{kind}.txt"),
-        ("openid-client", "JavaScript with openid-client", f"openid-client-{kind}.txt"),
+        ("curl", "curl", f"quickstart/curl-{kind}.txt"),
+        ("python", "Python with Authlib", f"quickstart/authlib-{kind}.txt"),
+        ("openid-client", "JavaScript with openid-client", f"quickstart/openid-client-{kind}.txt"),
     ]
     if not app.confidential:
         # This library does not support client secrets.
-        samples.append(("browser", "JavaScript with @huggingface/hub", "huggingface-hub.txt"))
+        samples.append(("browser", "JavaScript with @huggingface/hub", "quickstart/huggingface-hub.txt"))
     placeholder = "" if app.redirect_uris else EXAMPLE_REDIRECT
     return [Snippet(name, title, _mark(_fill(file, values), placeholder)) for name, title, file in samples]
 
@@ -101,6 +101,11 @@ def _with_port(redirect: str) -> str:
     if not is_loopback(redirect) or parts.port is not None:
         return redirect
     return redirect.replace(parts.netloc, f"{parts.netloc}:{OTHER_PORT}", 1)
+
+
+def sample(file: str, values: Mapping[str, str]) -> Markup:
+    """Sample code from a file under templates, with values for its placeholders."""
+    return Markup.escape(_fill(file, values))
 
 
 def _fill(name: str, values: Mapping[str, str]) -> str:

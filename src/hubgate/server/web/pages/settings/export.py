@@ -35,10 +35,11 @@ from hubgate.server.oauth.consent import connections
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.exchange import issued_tokens
 from hubgate.server.oauth.exchange.store import ActiveToken
+from hubgate.server.oauth.resource_servers import management as resource_management
 from hubgate.server.paging import MAX_LIMIT, PageRequest, decode_cursor
 from hubgate.server.storage.database import Tx
 from hubgate.server.web import exchanged_tokens
-from hubgate.server.web.api import application_shapes, connected_apps, sessions
+from hubgate.server.web.api import application_shapes, connected_apps, resource_servers, sessions
 from hubgate.server.web.api.collections import wire as collections
 from hubgate.server.web.api.repos import wire as repos
 from hubgate.server.web.api.webhook_shapes import webhook_json
@@ -56,6 +57,7 @@ def routes(accounts: Accounts, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
         user_id = person.user.id
         connected = await connections.of_user(oauth, user_id)
         own_apps = await management.of_owner(oauth, Owner(user_id=user_id))
+        own_servers = await resource_management.of_owner(oauth, Owner(user_id=user_id))
         owned = await accounts.db.read_long(lambda tx: repo_store.of_owner(tx, user_id))
         own_webhooks = await lifecycle.list_webhooks(webhooks, Owner(user_id=user_id))
         return {
@@ -63,6 +65,7 @@ def routes(accounts: Accounts, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
             "connectedApps": [connected_apps.describe(app) for app in connected],
             "exchangedTokens": [exchanged_tokens.describe(token) for token in await issued_for(user_id)],
             "apps": [application_shapes.describe(app, None) for app in own_apps],
+            "resources": [resource_servers.describe(server, None) for server in own_servers],
             "repos": [{"type": repo.type, **repos.describe(repo)} for repo in owned],
             "accessRequests": await access_requests(caller),
             "webhooks": [webhook_json(webhook) for webhook in own_webhooks],

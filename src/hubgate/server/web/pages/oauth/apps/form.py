@@ -9,9 +9,8 @@ from hubgate.server.accounts.roles import Role
 from hubgate.server.http.forms import Fields
 from hubgate.server.oauth.apps.fields import DEFAULT_SCOPES
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.consent.model import IDENTITY_SCOPES
 from hubgate.server.oauth.redirects import EXACT, ORIGIN
-from hubgate.server.scopes import BUILT_IN_SCOPES, Risk, Scope
+from hubgate.server.scopes import BUILT_IN_SCOPES, IDENTITY_SCOPES, Risk, Scope
 
 EMPTY_APP = App(client_id="", name="", scopes=DEFAULT_SCOPES, confidential=True)
 MATCHES = (
@@ -85,11 +84,13 @@ def apply_form(app: App, form: Fields) -> App:
         name=form.get("name"),
         homepage=form.get("homepage"),
         redirect_uris=_lines(form.get("redirectUris")),
+        post_logout_redirect_uris=_lines(form.get("postLogoutRedirectUris")),
         scopes=tuple(dict.fromkeys([*form.all("scopes"), *required])),
         required_scopes=tuple(required),
         token_lifetime=_number(form, "tokenLifetime"),
         require_pkce=form.get("requirePkce") == "on",
         refresh_tokens=form.get("refreshTokens") == "on",
+        groups_claim=form.get("groupsClaim") == "on",
         redirect_match=form.get("redirectMatch"),
     )
 

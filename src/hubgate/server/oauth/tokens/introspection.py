@@ -1,0 +1,125 @@
+"""Token introspection (RFC 7662): an app asks about tokens of its owner's apps, a resource server about tokens for it.
+
+Everything else is inactive, as is a token that has expired, was revoked, or lost its user, consent or membership.
+"""
+
+from typing import Any
+
+from hubgate.server.accounts import store as account_store
+from hubgate.server.accounts.model import User
+from hubgate.server.accounts.tokens.text import TokenKind
+from hubgate.server.clock import SECOND
+from hubgate.server.oauth.apps import store as app_store
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.consent import store as consent_store
+from hubgate.server.oauth.consent.model import Consent
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.resource_names import uri_of
+from hubgate.server.oauth.resource_servers.model import ResourceServer
+from hubgate.server.oauth.tokens import store
+from hubgate.server.oauth.tokens.access_jwt import read_access_token
+from hubgate.server.oauth.tokens.bearer import BearerTokens
+from hubgate.server.oauth.tokens.issuance import scopes_left
+from hubgate.server.oauth.tokens.model import AppToken, RefreshToken
+from hubgate.server.scopes import IDENTITY_SCOPES
+
+INACTIVE: dict[str, Any] = {"active": False}
+
+
+async def introspect_for_server(bearer: BearerTokens, server: ResourceServer, text: str) -> dict[str, Any]:
+    """What a resource server may know: access tokens that are bound to it, of any app (attack O80)."""
+    oauth, read = bearer.oauth, await read_access_token(bearer.oauth, text)
+    if read is None or read[0] is not TokenKind.OAUTH:
+        return INACTIVE
+    token = await store.token(oauth.db, read[1])
+    # A token from before the registration has the bare URI, and only scopes that identify the user.
+    if token is None or not {server.target, server.uri} & set(token.resources.split()):
+        return INACTIVE
+    if not server.serves(token.user_id):
+        return INACTIVE
+    # The server asks because it was presented with the token, so this is a use of the token.
+    caller = await bearer.find(read[1])
+    if caller is None:
+        return INACTIVE
+    allowed = caller.identity.scopes & (IDENTITY_SCOPES | server.scope_names)
+    scopes = scopes_left(token.scopes, allowed) or ""
+    response = _active(oauth, caller.user, token, scopes, token.expires_at)
+    return {**response, **_of_access_token(token), "aud": server.identifier}
+
+
+async def introspect_for_app(oauth: OAuth, app: App, text: str) -> dict[str, Any]:
+    match await read_access_token(oauth, text):
+        case (TokenKind.OAUTH, key):
+            return await _introspect_access_token(oauth, app, key)
+        case (TokenKind.REFRESH, key):
+            return await _introspect_refresh_token(oauth, app, key)
+    return INACTIVE
+
+
+async def _introspect_access_token(oauth: OAuth, app: App, key: bytes) -> dict[str, Any]:
+    token = await store.token(oauth.db, key)
+    if token is None or token.expires_at <= oauth.clock() or await _issued_to(oauth, app, token.client_id) is None:
+        return INACTIVE
+    if token.org_id is not None and not await store.find_token(oauth.db, key, oauth.clock()):
+        # The membership, plan or privilege that the exchange required has ended.
+        return INACTIVE
+    user = await account_store.user(oauth.db, token.user_id)
+    if user is None or user.disabled_at is not None:
+        return INACTIVE
+    scopes = token.scopes
+    if token.consent_id is not None:
+        consent = await _consent(oauth, token)
+        scopes = scopes_left(scopes, consent.allowed(token.resources.split()) if consent else ()) or ""
+    response = _active(oauth, user, token, scopes, token.expires_at)
+    servers = [uri_of(name) for name in token.resources.split()]
+    if servers:
+        response["aud"] = servers[0] if len(servers) == 1 else servers
+    return {**response, **_of_access_token(token)}
+
+
+async def _introspect_refresh_token(oauth: OAuth, app: App, key: bytes) -> dict[str, Any]:
+    """Introspect a refresh token: active if a refresh would succeed. Only access tokens have a token_type (RFC 7662,
+    section 2.2).
+    """
+    found = await store.refresh_token_with_user(oauth.db, key)
+    if found is None:
+        return INACTIVE
+    token, user = found
+    ends_at = min(token.expires_at, token.grace_ends_at or token.expires_at)
+    issued_to = await _issued_to(oauth, app, token.client_id)
+    if ends_at <= oauth.clock() or issued_to is None or not issued_to.refresh_tokens or user.disabled_at is not None:
+        return INACTIVE
+    consent = await _consent(oauth, token)
+    scopes = scopes_left(token.scopes, consent.allowed_on_any(token.resources.split()) if consent else ())
+    return INACTIVE if scopes is None else _active(oauth, user, token, scopes, ends_at)
+
+
+async def _consent(oauth: OAuth, token: AppToken | RefreshToken) -> Consent | None:
+    return await consent_store.find(oauth.db, token.user_id, token.client_id)
+
+
+def _active(oauth: OAuth, user: User, token: AppToken | RefreshToken, scopes: str, expires_at: int) -> dict[str, Any]:
+    return {
+        "active": True,
+        "scope": scopes,
+        "client_id": token.client_id,
+        "username": user.name,
+        "exp": expires_at // SECOND,
+        "sub": user.id,
+        "aud": token.client_id,
+        "iss": oauth.base_url,
+    }
+
+
+def _of_access_token(token: AppToken) -> dict[str, Any]:
+    return {"token_type": "bearer", "iat": token.created_at // SECOND}
+
+
+async def _issued_to(oauth: OAuth, app: App, client_id: str) -> App | None:
+    """The app the token was issued to, if the calling app is the same or has the same owner."""
+    if app.client_id == client_id:
+        return app
+    other = await app_store.find(oauth.db, client_id)
+    if other is None or other.self_registered or (app.owner_id, app.org_id) != (other.owner_id, other.org_id):
+        return None
+    return other
