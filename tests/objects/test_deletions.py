@@ -186,7 +186,7 @@ async def test_second_sweep_does_not_delete_what_was_uploaded_again(engine: Engi
         sweep = asyncio.create_task(Sweeping(run.db, slow, run.clock, run.used).sweep())
         await slow.is_deleting.wait()
         await run.sweep()
-        # The first process still deletes, so nothing is stored meanwhile.
+        # The first process still deletes, so nothing can be stored.
         for key in keys:
             with pytest.raises(BeingDeleted):
                 await reserve(run.db, key)

@@ -89,7 +89,7 @@ _LEAVE = RowStatement(f"UPDATE object_deletions SET marked_at = 0 /*pg FROM batc
 
 async def end(tx: Tx, deleted: Sequence[str], refused: Sequence[str], others: Sequence[str], begun: int) -> None:
     """Remove the marks of deleted content, mark again what the store refused to delete, so that uploads of the same
-    content are accepted, and leave the other content to whoever continues.
+    content are accepted, and leave the other content to the next sweep.
     """
     for statement, keys in ((_FINISH, deleted), (_REFUSE, refused), (_LEAVE, others)):
         await tx.each(statement, [{"key": key} for key in keys], {"begun": begun})
