@@ -161,14 +161,14 @@ async def test_content_that_the_store_refuses_to_delete_can_be_uploaded_again(
             run.clock.advance(DAY)
             await run.sweep(sweep)
             assert stored == held, "the other content is deleted"
-            assert await store.refused_count(run.db) == 2
+            assert await run.db.read_long(store.refused_count) == 2
             run.clock.advance(DAY)
             await run.sweep(sweep)
             (said,) = (record.message for record in caplog.records if "refuses to delete" in record.message)
             assert "403 AccessDenied" in said
             for key in held:
                 await reserve(run.db, key)
-            assert await store.refused_count(run.db) == 0
+            assert await run.db.read_long(store.refused_count) == 0
             held.clear()
             await run.sweep(sweep)
             run.clock.advance(DAY)
