@@ -32,6 +32,15 @@ def test_serve_prints_what_to_try_next(operator: Operator) -> None:
         said = announced(hub)
         assert f"\n  docs          {hub.url}/docs\n" in said
         assert f"\n  build apps    {hub.url}/docs/sign-in\n" in said
+        assert "large files" not in said
+
+
+@pytest.mark.one_engine
+def test_serve_prints_the_store_of_large_files(operator: Operator) -> None:
+    store = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
+    flags = ("--deliver", "off", "--objects-url", "s3://bucket/hub")
+    with hub_process(operator.folder, *flags, **operator.variables, **store) as hub:
+        assert "\n  large files   are stored in s3://bucket/hub\n" in announced(hub)
 
 
 def test_setup_link_works_and_survives_a_restart(operator: Operator) -> None:

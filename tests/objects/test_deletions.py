@@ -16,6 +16,7 @@ from tests.objects.stores import Place, key_of, keys_in, put
 from hubgate.server.objects import store
 from hubgate.server.objects.deletions import BeingDeleted, reserve
 from hubgate.server.objects.folder import FolderObjects
+from hubgate.server.objects.former import WithFormer
 from hubgate.server.objects.model import Objects
 from hubgate.server.objects.sweep import UnusedContentSweep
 from hubgate.server.storage.database import Database, Tx
@@ -161,19 +162,32 @@ async def test_content_that_the_store_refuses_to_delete_can_be_uploaded_again(
             run.clock.advance(DAY)
             await run.sweep(sweep)
             assert stored == held, "the other content is deleted"
-            assert await store.refused_count(run.db) == 2
+            assert await run.db.read_long(store.refused_count) == 2
             run.clock.advance(DAY)
             await run.sweep(sweep)
             (said,) = (record.message for record in caplog.records if "refuses to delete" in record.message)
             assert "403 AccessDenied" in said
             for key in held:
                 await reserve(run.db, key)
-            assert await store.refused_count(run.db) == 0
+            assert await run.db.read_long(store.refused_count) == 0
             held.clear()
             await run.sweep(sweep)
             run.clock.advance(DAY)
             await run.sweep(sweep)
             assert not stored
+
+
+async def test_former_store_that_refuses_a_deletion_does_not_block_uploads(engine: Engine, tmp_path: Path) -> None:
+    with run_far_end(lambda _: error(403, "AccessDenied")) as far_end:
+        async with Place(tmp_path).opened() as current, far_end.place(tmp_path).opened() as former:
+            objects = WithFormer(current, former)
+            async with sweeping(engine, objects) as run:
+                key = await put(current, b"content")
+                await run.sweep()
+                run.clock.advance(DAY)
+                await run.sweep()
+                assert await keys_in(objects) == [key], "content of the current store is deleted last"
+                await reserve(run.db, key)
 
 
 async def test_second_sweep_does_not_delete_what_was_uploaded_again(engine: Engine, tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from tests.bed import engines
 from tests.bed.processes import hubgate
+from tests.bed.repos import send_large
+from tests.bed.running_hub import run_hub
 from tests.objects.misbehaving import StoreRequest, error, response, run_far_end
-from tests.objects.stores import Place
+from tests.objects.stores import Place, with_ada
 
 from hubgate.server.doctor import Finding, examine
 from hubgate.server.objects import store
@@ -157,6 +159,18 @@ async def test_refused_deletions_are_named(engine: engines.Engine, tmp_path: Pat
         await db.close()
     _, found = await findings(settings)
     assert (found.level, "refuses to delete 1 unused object." in found.text) == ("warn", True)
+
+
+async def test_forgotten_store_is_noticed(engine: engines.Engine, bucket: Place, tmp_path: Path) -> None:
+    """As after a restore, or in a service without the variables of the operator's shell."""
+    url = engine.fresh_url()
+    with run_hub(engines.settings_for(url, tmp_path, **bucket.flags)) as hub, with_ada(hub) as ada:
+        send_large(ada, "ada/tiny", b"content")
+    assert {one.level for one in await findings(engines.settings_for(url, tmp_path, **bucket.flags))} == {"ok"}
+    _, found = await findings(engines.settings_for(url, tmp_path))
+    assert found.level == "fail"
+    assert found.text.startswith(f"1 of 1 are missing in {tmp_path}, such as lfs/")
+    assert "Set HUBGATE_OBJECTS_URL" in found.text
 
 
 def test_hub_does_not_start_without_credentials(tmp_path: Path) -> None:

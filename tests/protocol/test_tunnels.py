@@ -81,6 +81,10 @@ class Posting:
         self._thread = Thread(target=lambda: self._answers.append(httpx.post(url, timeout=30, **options)))
         self._thread.start()
 
+    @property
+    def is_answered(self) -> bool:
+        return bool(self._answers)
+
     def answer(self) -> httpx.Response:
         self._thread.join(30)
         return self._answers[0]

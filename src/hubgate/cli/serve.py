@@ -32,6 +32,8 @@ def _announce(settings: Settings, setup_link: str | None) -> None:
         print(f"  set up        {setup_link}   (creates the operator; works once)")
     if not settings.smtp_url:
         print(f"  mail          {hub_settings.mail_destination(settings)}")
+    if settings.objects_url:
+        print(f"  large files   are stored in {settings.objects_url}")
     if settings.metrics_listen:
         print(f"  metrics       http://{settings.metrics_listen}/metrics")
     print(f"  docs          {settings.base_url}/docs")

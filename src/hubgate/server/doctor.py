@@ -16,6 +16,7 @@ from hubgate.server.clock import MINUTE, SECOND, Clock, iso, system_clock
 from hubgate.server.errors import HubError, StartupError
 from hubgate.server.hub.context import Limits
 from hubgate.server.hub.git.program import require_git
+from hubgate.server.hub.repos.sample_store import some_objects
 from hubgate.server.logs import redacted
 from hubgate.server.oauth.keys.model import current_key
 from hubgate.server.objects.location import FOLDER
@@ -39,6 +40,8 @@ NO_PROCESS = "Start the hub or hubgate deliver."
 OVERLOADED = "The processes that deliver are overloaded: start hubgate deliver on more machines."
 # A process that delivers changes its heartbeat every two seconds.
 HEARTBEAT_SECONDS = 6.0
+# Large files, and xorbs, that are looked up in the store: enough to notice that it is another store.
+SAMPLE = 20
 EARLIEST_PLAUSIBLE_TIME = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * SECOND
 
 
@@ -158,11 +161,8 @@ async def _database(hub: Hub) -> AsyncIterator[Finding]:
         async for finding in _audit_log(hub):
             yield finding
         yield await _deliveries(hub)
-        if count := await refused_count(hub.db):
-            text = (
-                f"the store refuses to delete {_counted(count, 'unused object', 'unused objects')}. Grant the hub the"
-            )
-            yield Finding("large files", "warn", f"{text} right to delete; it tries again a day after each refusal.")
+        async for finding in _stored_files(hub):
+            yield finding
     except HubError as error:
         yield Finding("database", "fail", redacted(f"Cannot use the database: {error.__cause__ or error.message}"))
 
@@ -212,6 +212,22 @@ async def _audit_log(hub: Hub) -> AsyncIterator[Finding]:
         sealed, batches = _counted(report.entries, "entry", "entries"), _counted(report.batches, "batch", "batches")
         organizations = _counted(report.organizations, "organization", "organizations")
         yield Finding("audit log", "ok", f"{organizations}: {sealed} in {batches}, unchanged; {entries} not sealed yet")
+
+
+async def _stored_files(hub: Hub) -> AsyncIterator[Finding]:
+    if count := await hub.db.read_long(refused_count):
+        text = f"the store refuses to delete {_counted(count, 'unused object', 'unused objects')}. Grant the hub the"
+        yield Finding("large files", "warn", f"{text} right to delete; it tries again a day after each refusal.")
+    sample = await hub.db.read_long(lambda tx: some_objects(tx, SAMPLE))
+    try:
+        missing = [item.key for item in sample if await hub.objects.size(item.key) != item.size]
+    except (HubError, StartupError):
+        # Named by the checks of the store.
+        return
+    if missing:
+        text = f"{len(missing)} of {len(sample)} are missing in {hub.objects.name}, such as {missing[0]}. Set "
+        text += "HUBGATE_OBJECTS_URL to the store that has them, or restore them from a backup."
+        yield Finding("large files", "fail", text)
 
 
 async def _deliveries(hub: Hub) -> Finding:

@@ -40,7 +40,7 @@ def _copy(options: argparse.Namespace) -> int:
         raise StartupError("--from and --to are the same store.")
     result = asyncio.run(_run(settings, source, target, verify=options.verify))
     counts = {"copied": result.objects, "bytes": result.bytes, "existing": result.existing, "damaged": result.damaged}
-    sentence = f"Copied {result.objects:,} files, {result.bytes:,} bytes; {result.existing:,} were already there."
+    sentence = f"Copied {result.objects:,} objects, {result.bytes:,} bytes; {result.existing:,} were already there."
     if result.damaged:
         sentence += (
             f" {len(result.damaged):,} are damaged and were not copied correctly: {', '.join(result.damaged[:10])}"
@@ -70,7 +70,7 @@ async def _run(settings: Settings, source_url: str, target_url: str, *, verify: 
         nonlocal copied
         copied += 1
         if copied % PROGRESS_EVERY == 0 and sys.stderr.isatty():
-            print(f"{copied:,} files", file=sys.stderr)
+            print(f"{copied:,} objects", file=sys.stderr)
 
     try:
         return await Copying(source, target, FolderObjects(settings.data_dir).temporary, verify).run(show)

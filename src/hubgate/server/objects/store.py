@@ -95,9 +95,9 @@ async def end(tx: Tx, deleted: Sequence[str], refused: Sequence[str], others: Se
         await tx.each(statement, [{"key": key} for key in keys], {"begun": begun})
 
 
-async def refused_count(db: Database) -> int:
+async def refused_count(tx: Tx) -> int:
     """The number of objects that the store refused to delete when this was last tried."""
-    row = await db.one("SELECT COUNT(*) AS found FROM object_deletions WHERE is_deleting = 2")
+    row = await tx.one("SELECT COUNT(*) AS found FROM object_deletions WHERE is_deleting = 2")
     return int(row["found"]) if row else 0
 
 
