@@ -28,7 +28,7 @@ async def plans_of(
         await connection.close()
 
 
-async def _postgres_plan(connection: asyncpg.Connection, sql: str) -> str:  # type: ignore[type-arg]
+async def _postgres_plan(connection: asyncpg.Connection, sql: str) -> str:
     count = len((await connection.prepare(sql)).get_parameters())
     await connection.execute(f"PREPARE explained AS {sql}")
     values = f"({', '.join(['NULL'] * count)})" if count else ""
