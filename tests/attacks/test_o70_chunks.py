@@ -12,7 +12,7 @@ from hubgate.server.errors import StorageUnavailable
 from hubgate.server.hub.xet.hashes import hash_text
 from hubgate.server.hub.xet.shard import Shard
 
-CHUNKS = [b"%d" % number for number in range(1_000)]
+CHUNKS = [b"%d" % number for number in range(2_000)]
 EVERY_OTHER = range(0, len(CHUNKS), 2)
 
 
