@@ -4,8 +4,12 @@ Callers are distinguished by address: each uses its own loopback address. Nothin
 work of disconnected clients is completed, and how many of one caller's requests are answered before another's.
 """
 
+import asyncio
 import base64
+import contextlib
 import json
+import threading
+from collections.abc import Callable, Iterator
 
 import pytest
 from tests.bed.disconnecting_clients import (
@@ -14,6 +18,7 @@ from tests.bed.disconnecting_clients import (
     count_answered,
     send_requests,
     slow_yaml,
+    statuses,
     statuses_after_disconnect,
 )
 from tests.bed.git import linear_history, push_import, repo_url
@@ -23,6 +28,9 @@ from tests.bed.repos import create_commit, create_repo, head_of
 from tests.bed.running_hub import RunningHub
 
 from hubgate.server.edge.edge import CLIENT_LEFT
+from hubgate.server.hub.git.threads import TEXTS, in_text_thread
+from hubgate.server.jobs.caller import JobCaller, current_job_caller
+from hubgate.server.resources import Hub
 
 COMMITS, FILES = 20_000, 20_000
 CLIENTS = 24
@@ -77,15 +85,40 @@ def test_o70_one_callers_requests_do_not_delay_others(long: RunningHub) -> None:
 
 
 def test_o70_parsing_is_shared_fairly_among_callers(sqlite_hub: RunningHub) -> None:
-    with client_from(sqlite_hub, OTHER) as other:
-        # Connected before the others: creating a client takes longer than some of their requests.
-        assert other.get("/healthz").status_code == 200
-        with send_requests(sqlite_hub, ["/api/validate-yaml"] * CLIENTS, slow_yaml()) as greedy:
-            until(lambda: count_answered(greedy) >= 1)
-            checked = other.post("/api/validate-yaml", json={"content": "---\nlicense: mit\n---\n"})
-            answered = count_answered(greedy)
-        assert checked.json() == {"errors": [], "warnings": []}
-        assert answered <= 4
+    """All requests wait until the threads are free, so the order depends on nothing but the pool."""
+    path, short = "/api/validate-yaml", json.dumps({"content": "---\nlicense: mit\n---\n"}).encode()
+    with (
+        text_threads_occupied(sqlite_hub) as release,
+        send_requests(sqlite_hub, [path] * CLIENTS, slow_yaml()),
+    ):
+        until(lambda: TEXTS.metrics.queued == CLIENTS)
+        with send_requests(sqlite_hub, [path], short, OTHER) as connections:
+            until(lambda: TEXTS.metrics.queued == CLIENTS + 1)
+            release()
+            assert b'{"errors":[],"warnings":[]}' in connections[0].recv(4096)
+            until(lambda: statuses(sqlite_hub, OTHER))
+    answered = [line for line in sqlite_hub.log.splitlines() if f'"{path}"' in line]
+    assert [f'"{OTHER}"' in line for line in answered].index(True) <= 4
+
+
+@contextlib.contextmanager
+def text_threads_occupied(hub: RunningHub) -> Iterator[Callable[[], None]]:
+    """Occupy the threads that parse text, as two other callers, until the function is called."""
+    released = threading.Event()
+
+    async def occupy(_: Hub) -> list["asyncio.Task[bool]"]:
+        tasks = []
+        for caller in ("first", "second"):
+            current_job_caller.set(JobCaller(caller))
+            tasks.append(asyncio.create_task(in_text_thread(released.wait)))
+        return tasks
+
+    tasks = hub.call(occupy)
+    try:
+        until(lambda: TEXTS.metrics.running == len(tasks))
+        yield released.set
+    finally:
+        released.set()
 
 
 def test_o70_history_is_paged_by_cursor_and_page_numbers_end_at_100(long: RunningHub) -> None:
