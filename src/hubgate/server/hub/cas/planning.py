@@ -7,13 +7,13 @@ from hubgate.server.errors import BadRequest
 from hubgate.server.hub.cas.model import StoredXorb
 from hubgate.server.hub.cas.tables import TableCache, Xorbs
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.xet.plan import Piece, Plan, Selection, plan, select
 from hubgate.server.hub.xet.shard import parse_terms
+from hubgate.server.hub.xet.shard_format import ENTRY
 
 # A client that asks for a whole file of so many parts has to ask for ranges of it.
 MAX_TERMS = 50_000
-# Terms that are planned before other requests get a turn.
+# Terms that are read before other requests get a turn.
 _TERMS_PER_STEP = 200
 
 
@@ -23,19 +23,26 @@ async def plans(
     """How the bytes from `start` up to, but not including, `end` of a file are composed: for each term, its xorb and a
     plan for the term.
     """
-    selection = await in_thread(select, parse_terms(terms), start, end) if start < end else Selection((), 0, 0)
-    if selection is None or selection.length != end - start:
+    tables, position = TableCache(repos, xorbs), 0
+    for at in range(0, len(terms), _TERMS_PER_STEP * ENTRY.size):
+        await asyncio.sleep(0)
+        # Not all at once: as objects, the terms of one file can take 40 MB, for as long as a client reads it.
+        step = list(parse_terms(terms[at : at + _TERMS_PER_STEP * ENTRY.size]))
+        size = sum([term.size for term in step])
+        first, last = max(start - position, 0), min(end - position, size)
+        position += size
+        if first < last and (selection := select(step, first, last)) is not None:
+            skip, length = selection.skip, selection.length
+            for term in selection.terms:
+                xorb, table = await tables.get(term.xorb)
+                # Only the first and the last term may be needed in part.
+                part = Selection((term,), skip, min(length, term.size - skip))
+                yield xorb, plan(part, {term.xorb: table})
+                skip, length = 0, length - part.length
+        if position >= end:
+            return
+    if position < end:
         raise ValueError(f"bytes {start} to {end} of a shorter file")
-    tables = TableCache(repos, xorbs)
-    skip, length = selection.skip, selection.length
-    for number, term in enumerate(selection.terms, 1):
-        if number % _TERMS_PER_STEP == 0:
-            await asyncio.sleep(0)
-        xorb, table = await tables.get(term.xorb)
-        # Only the first and the last term may be needed in part.
-        part = Selection((term,), skip, min(length, term.size - skip))
-        yield xorb, plan(part, {term.xorb: table})
-        skip, length = 0, length - part.length
 
 
 async def plan_range(
