@@ -1,13 +1,17 @@
 """Files in chunks, on every engine and every kind of store: uploads, downloads with links of the store, deletion."""
 
 import random
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
+import pytest
+from tests.bed.engines import Engine
 from tests.bed.running_hub import RunningHub
-from tests.bed.xet import XetClient
+from tests.bed.xet import XetClient, xorb_of
+from tests.objects.misbehaving import StoreRequest, error, response, run_far_end
 from tests.objects.stores import Place, with_ada
-from tests.objects.test_large_files import tidy
+from tests.objects.test_large_files import hub_on, tidy
 
 from hubgate.server.clock import DAY, SECOND
 from hubgate.server.hub.xet.hashes import hash_text
@@ -63,3 +67,33 @@ def test_chunks_of_a_deleted_repo_are_deleted(hub_on_store: RunningHub) -> None:
         hub_on_store.clock.advance(DAY // SECOND + 1)
         tidy(hub_on_store)
         assert xorbs_in_store(hub_on_store) == 0
+
+
+def test_store_that_refuses_a_deletion_does_not_stop_the_clean_up(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(request: StoreRequest) -> bytes:
+        if request.method == "DELETE":
+            return error(403, "AccessDenied")
+        return response(200, b"<ListBucketResult></ListBucketResult>" if request.method == "GET" else b"")
+
+    async def xorb_count(opened: Hub) -> int:
+        row = await opened.db.one("SELECT COUNT(*) AS n FROM xorbs", {})
+        assert row is not None
+        return int(row["n"])
+
+    with run_far_end(answer) as far_end:
+        hub = hub_on(far_end, engine, tmp_path, monkeypatch)
+        hub.start()
+        try:
+            with with_ada(hub) as ada:
+                client = XetClient(ada, "ada/tiny").sign_in()
+                for number in range(3):
+                    assert client.send_xorb(xorb_of(b"%d" % number * 10_000)).status_code == 200
+                for _ in range(2):
+                    hub.clock.advance(DAY // SECOND + 1)
+                    tidy(hub)
+                assert far_end.count("DELETE") == 3
+                assert hub.call(xorb_count) == 0
+        finally:
+            hub.stop()

@@ -6,6 +6,7 @@ to refer to the xorb cannot pass (`deletion_store.py`), then the object, whose k
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,6 +14,7 @@ from hubgate.server.clock import DAY
 from hubgate.server.hub.cas import deletion_store
 from hubgate.server.hub.cas.model import key_of
 from hubgate.server.hub.context import Repos
+from hubgate.server.objects.model import StoreRefused
 from hubgate.server.storage.database import Tx
 
 UNUSED_AGE = DAY
@@ -46,6 +48,7 @@ class XorbCleanup:
         due = await self.repos.db.write_long(mark)
         for xorb_id in due:
             if await self.repos.db.write_long(partial(deletion_store.delete, xorb_id=xorb_id, before=before)):
-                # If this fails, the sweep of unused objects deletes it.
-                await self.repos.objects.delete(key_of(xorb_id))
+                # If this fails, the sweep of unused objects deletes it, and reports a store that refuses.
+                with suppress(StoreRefused):
+                    await self.repos.objects.delete(key_of(xorb_id))
         return XORBS_PER_STEP in (len(due), len(unused))

@@ -8,6 +8,7 @@ somebody else has stored the same content.
 import hashlib
 import os
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -26,6 +27,7 @@ from hubgate.server.hub.repos.transactions import lock_repo
 from hubgate.server.hub.xet.hashes import is_listed_for_lookup, parse_hash
 from hubgate.server.hub.xet.xorb import XorbVerifier
 from hubgate.server.hub.xet.xorb_table import XorbTable
+from hubgate.server.objects.model import StoreUnavailable
 from hubgate.server.storage.database import Tx
 
 # Parts are collected up to this size: verification of each part changes the thread twice.
@@ -103,8 +105,10 @@ async def add_xorb(repos: Repos, sender: Sender, received: ReceivedXorb) -> bool
     try:
         await repos.db.write_long(unit)
     except (Forbidden, NotFound):
-        # Not accepted. After any other error the xorb may have been recorded; if not, the sweep deletes the object.
-        await repos.objects.delete(stored.key)
+        # Not accepted. After any other error the xorb may have been recorded. Objects without a record are deleted by
+        # the sweep.
+        with suppress(StoreUnavailable):
+            await repos.objects.delete(stored.key)
         raise
     failpoint.hit("xorb-recorded")
     return True
