@@ -165,6 +165,8 @@ def test_o53_every_line_has_its_request_id(hub: RunningHub) -> None:
         "Authorization: Basic czNjcjN0OnMzY3IzdA==s3cr3t",
         "postgresql://hub:p@ss/s3cr3t@db/x",
         "hf_s3cr3tabc",
+        "hfcs_s3cr3tabc",
+        "hfrs_s3cr3tabc",
         "client_secret=s3cr3t",
         "whsec_s3cr3tabc",
         "code_verifier=s3cr3t",

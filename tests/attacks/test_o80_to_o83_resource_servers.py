@@ -117,6 +117,36 @@ def test_o80_grants_end_with_the_registration(
         assert "@nina" in browser.get(client.address(resource=OTHER, scope=SCOPE)).text
 
 
+def test_o80_token_for_several_servers_is_inactive_at_a_registered_one(
+    hub: RunningHub, client: Client, ada: User
+) -> None:
+    """Each of the servers has the token, and could use it at the others. None was registered when it was requested."""
+    address = client.address(scope="openid profile") + f"&resource={IDENTIFIER}&resource={OTHER}"
+    with browser_of(hub, ada) as browser:
+        both = client.redeem(redirect_parameters(approve(browser, address))["code"]).json()
+    tools = register(hub, create_user(hub, "olga"))
+    assert not tools.accepts(both["access_token"])
+    assert not tools.accepts(refresh(client, both["refresh_token"]).json()["access_token"])
+    one = refresh(client, both["refresh_token"], resource=IDENTIFIER).json()
+    assert tools.introspect(one["access_token"])["scope"] == "openid profile"
+
+
+@pytest.mark.parametrize("tokens", ["opaque", "jwt"])
+def test_o80_token_is_inactive_once_all_its_permissions_are_revoked(
+    hub: RunningHub, client: Client, ada: User, mallory: User, tokens: str
+) -> None:
+    """A server without scopes of its own has nothing else to check."""
+    server = register(hub, mallory, OTHER, (), tokens, name="Rogue")
+    found = tokens_for(client, ada, resource=OTHER, scope="openid profile")
+    with api(hub, create_token(hub, ada)) as script:
+        connected = f"/api/settings/connected-apps/{client.id}"
+        script.patch(connected, json={"scopesByResource": {OTHER: ["openid"]}})
+        assert server.introspect(found["access_token"])["scope"] == "openid"
+        script.patch(connected, json={"scopesByResource": {OTHER: []}})
+    assert server.introspect(found["access_token"]) == {"active": False}
+    assert refresh(client, found["refresh_token"]).json()["error"] == "invalid_grant"
+
+
 @dataclass
 class Origin:
     """The origin of an identifier: what it serves can be changed at any time."""
@@ -290,3 +320,17 @@ def test_o83_scopes_of_a_server_need_the_server(hub: RunningHub, client: Client,
         page = devices.enter(browser, started["user_code"])
         devices.decide(browser, page, "approve", scopes=["openid", "mcp:tools", "mcp:admin", "read-repos"])
     assert devices.poll(client, started["device_code"]).json()["scope"] == SCOPE
+
+
+@pytest.mark.parametrize("prompt", ["none", "consent"])
+def test_o83_scopes_of_a_server_on_the_users_computer_are_not_revealed(
+    hub: RunningHub, client: Client, ada: User, prompt: str
+) -> None:
+    """An app that the user never approved sends her browser here and reads the error."""
+    local = "http://127.0.0.1:9000/mcp"
+    register(hub, ada, local)
+    address = client.address(resource=local, scope="unknown", prompt=prompt)
+    with browser_of(hub, ada) as hers, browser_of(hub, create_user(hub, "bob")) as his:
+        refused = redirect_parameters(hers.get(address))
+        assert refused["error"] == "invalid_scope"
+        assert refused["error_description"] == redirect_parameters(his.get(address))["error_description"]

@@ -188,6 +188,17 @@ def test_fastapi_sample_checks_token_audience_and_scope(shared_today: RunningHub
     assert call(address, bob) == 401, "a server on this computer accepts only tokens of its owner"
 
 
+def test_jwt_of_a_stranger_is_rejected_on_the_users_computer(
+    shared_today: RunningHub, ada: User, servers: Servers
+) -> None:
+    """O81: everyone can register the address for themselves, and gets JWTs with the same audience."""
+    hub, address = shared_today, servers.with_jwts.identifier
+    mallory, app = create_user(hub, "mallory"), create_app(hub, None)
+    register(hub, mallory, address, (TOOLS,), "jwt")
+    stolen, own = (tokens_for(app, user, resource=address, scope="openid mcp:tools") for user in (mallory, ada))
+    assert (call(address, own["access_token"]), call(address, stolen["access_token"])) == (200, 401)
+
+
 @dataclass
 class Rogue:
     """A server that asks for tokens as if it were `resource`, and records those it gets."""

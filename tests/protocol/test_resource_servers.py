@@ -44,6 +44,8 @@ def test_resource_server_is_registered_changed_and_deleted(hub: RunningHub) -> N
             },
             "createdAt": "2026-09-21T14:13:20.000Z",
         }
+        # Another hub cannot pass this challenge off as its own: it would prove control to this hub, for its operator.
+        assert body["challenge"]["content"].startswith(f"{hub.url.removeprefix('http://')}:")
         assert script.get(at).json() == body
         assert script.get(OWN).json() == [body]
         assert stranger.get(at).status_code == stranger.delete(at).status_code == 404
@@ -135,6 +137,18 @@ def test_invalid_fields_are_rejected(hub: RunningHub) -> None:
             answer = script.post(OWN, json={**NEW, field: given})
             assert (answer.status_code, says in answer.text) == (422, True), (value, answer.text)
         assert script.get(OWN).json() == []
+
+
+def test_thousands_of_scopes_are_rejected_by_their_number(hub: RunningHub) -> None:
+    """Comparing each with all others would block the hub for seconds."""
+    ada = create_user(hub, "ada")
+    tools = register(hub, ada)
+    at = f"/settings/resources/{tools.server.id}"
+    with browser_of(hub, ada) as browser:
+        for page, action in (("/settings/resources/new", "/settings/resources"), (at, at)):
+            form = {"name": "Tools", "identifier": "https://a.example/", "scopes": "a\n" * 15_000}
+            refused = submit(browser, page, action, **form)
+            assert (refused.status_code, "At most 50 scopes." in refused.text) == (422, True)
 
 
 def test_organization_registers_resource_servers(hub: RunningHub) -> None:

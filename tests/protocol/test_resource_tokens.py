@@ -164,6 +164,21 @@ def test_device_flow_carries_the_resource(hub: RunningHub, client: Client, ada: 
     assert tools.accepts(refresh(client, found["refresh_token"]).json()["access_token"])
 
 
+def test_device_for_servers_with_scopes_of_the_same_name_is_refused(hub: RunningHub, client: Client, ada: User) -> None:
+    """Which servers run on the user's computer is known only once the code is entered."""
+    first, second = "http://127.0.0.1:9000/mcp", "http://127.0.0.1:9001/mcp"
+    for identifier in (first, second):
+        register(hub, ada, identifier)
+    form = {"client_id": client.id, "scope": "openid mcp:tools", "resource": [first, second]}
+    with hub.client() as http:
+        started = http.post("/oauth/device", data=form, auth=client.basic).json()
+    with browser_of(hub, ada) as browser:
+        for _ in range(12):
+            page = devices.enter(browser, started["user_code"])
+            assert (page.status_code, "scopes of the same name" in page.text) == (400, True), page.text
+            assert 'name="user_code"' in page.text, "the code itself is right, and not counted as a wrong one"
+
+
 def test_local_server_accepts_only_tokens_of_its_owner(hub: RunningHub, client: Client, ada: User) -> None:
     bob, local = create_user(hub, "bob"), "http://127.0.0.1:9000/mcp"
     of_ada, of_bob = register(hub, ada, local), register(hub, bob, local, (TOOLS,), name="Bob's")
@@ -279,6 +294,8 @@ def test_connected_apps_lists_and_narrows_each_server(hub: RunningHub, client: C
             assert text in shown
         refused = script.patch(path, json={"scopesByResource": {IDENTIFIER: ["mcp:admin"]}})
         assert (refused.status_code, "mcp:admin" in refused.text) == (422, True)
+        unknown = script.patch(path, json={"scopesByResource": {"https://MCP.example/mcp": []}})
+        assert (unknown.status_code, "https://MCP.example/mcp" in unknown.text) == (422, True), "nothing was revoked"
         script.patch(path, json={"scopesByResource": {IDENTIFIER: ["openid"]}})
         assert tools.introspect(first["access_token"])["scope"] == "openid"
         assert other.introspect(second["access_token"])["scope"] == "openid mcp:tools"
@@ -299,3 +316,10 @@ def test_introspection_counts_as_use_of_the_token(hub: RunningHub, client: Clien
     hub.clock.advance(61)
     assert refresh(client, found["refresh_token"]).json()["error"] == "invalid_grant"
     assert not tools.accepts(renewed["access_token"]), "the family is revoked"
+
+
+@pytest.mark.parametrize("pair", ["a\0b:hfrs_x", "a%00b:hfrs_x", ":hfrs_x", f"{'a' * 3000}:hfrs_x"])
+def test_invalid_ids_of_resource_servers_are_rejected(hub: RunningHub, pair: str) -> None:
+    header = {"authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+    refused = httpx.post(f"{hub.url}/oauth/introspect", data={"token": "x"}, headers=header)
+    assert (refused.status_code, refused.json()["error"]) == (401, "invalid_client")

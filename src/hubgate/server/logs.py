@@ -21,7 +21,7 @@ current_request_id: ContextVar[str | None] = ContextVar("request_id", default=No
 
 HIDDEN = "[hidden]"
 _CREDENTIALS = re.compile(
-    r"hf(?:cs)?_[A-Za-z0-9_\-.~+/]{4,}"
+    r"hf(?:cs|rs)?_[A-Za-z0-9_\-.~+/]{4,}"
     r"|whsec_[A-Za-z0-9+/=]{4,}"
     r"|eyJ[\w-]+\.[\w-]+(\.[\w-]*)?"
     # Do not match our own phrases, such as "token exchange".

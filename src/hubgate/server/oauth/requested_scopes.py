@@ -114,7 +114,8 @@ def _explain_on(scope: str, servers: Sequence[ResourceServer]) -> str:
 
 
 def _offer(servers: Sequence[ResourceServer]) -> str:
-    own = [scope.name for server in servers for scope in server.scopes]
+    # The app reads this before the user has approved anything, and a server on a computer is nobody else's business.
+    own = [scope.name for server in servers if not server.is_local for scope in server.scopes]
     return f"Request openid, profile, email{''.join(f', {name}' for name in own[:10])}."
 
 

@@ -110,8 +110,11 @@ def _check(connected: AppConnection, person: Person, changes: Changes) -> None:
         errors["scopes"] = f"{unknown[0][:60]} is not among the scopes of this app."
     if unknown := _outside(connected.consent.other_scopes, changes.other_scopes or ()):
         errors["resourceScopes"] = f"{unknown[0][:60]} is not allowed for other servers. The app has to request it."
+    named = frozenset(connected.consent.other_resources)
     for uri, names in changes.resource_scopes.items():
-        if unknown := _outside(connected.consent.scopes_on(uri), names):
+        if uri not in named:
+            errors["scopesByResource"] = f"The app has no access to {uri[:200]}. See resources for what it has."
+        elif unknown := _outside(connected.consent.scopes_on(uri), names):
             text = f"{unknown[0][:60]} is not allowed for {uri[:200]}. The app has to request it."
             errors["scopesByResource"] = text
     if any(org_id not in person.roles for org_id in (*(changes.organizations or ()), *changes.in_organizations)):

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from hubgate.server.accounts.limits import network_of
 from hubgate.server.accounts.model import Person
-from hubgate.server.errors import NotFound, TooManyRequests
+from hubgate.server.errors import HubError, NotFound, TooManyRequests
 from hubgate.server.oauth.apps.lookup import find_app
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.consent.approval import Selection, store_approval
@@ -13,6 +13,7 @@ from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.device import store
 from hubgate.server.oauth.device.model import APPROVED, DENIED, Decision, DeviceCode
 from hubgate.server.oauth.device.user_code import possible_macs, read_user_code
+from hubgate.server.oauth.errors import OAuthError
 from hubgate.server.oauth.requested_scopes import allowed_on, scopes_of
 from hubgate.server.oauth.resource_servers.lookup import find_servers, targets
 from hubgate.server.scopes import parse_scopes
@@ -48,7 +49,7 @@ async def find_pending(oauth: OAuth, person: Person, typed: str, ip: str) -> Pen
     """Find a pending device.
 
     Raises DeviceNotFound for a wrong code, TooManyRequests after too many of them, and AlreadyDecided if this user has
-    decided about the device before.
+    decided about the device before, and OAuthError if the request names servers that this user cannot combine.
     """
     user_code = read_user_code(typed)
     if user_code is None:
@@ -61,12 +62,17 @@ async def find_pending(oauth: OAuth, person: Person, typed: str, ip: str) -> Pen
         # No code was looked up, so the user's count is restored: others at this address must not lock the user out.
         await oauth.limiter.refund(by_user)
         raise
-    found = await _find_pending(oauth, user_code, person.user.id, ip) or await _error(oauth, person, user_code)
+    found: PendingDevice | HubError
+    try:
+        found = await _find_pending(oauth, user_code, person.user.id, ip) or await _error(oauth, person, user_code)
+    except OAuthError as error:
+        # The code is right, but its request is not valid for this user.
+        found = error
     if type(found) is DeviceNotFound:
         raise found
     for taken in (by_user, by_address):
         await oauth.limiter.refund(taken)
-    if isinstance(found, DeviceNotFound):
+    if isinstance(found, HubError):
         raise found
     return found
 

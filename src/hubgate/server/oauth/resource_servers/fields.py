@@ -64,6 +64,7 @@ def _scopes(
 ) -> tuple[ResourceScope, ...]:
     if len(given) > MAX_SCOPES:
         checks.add_error("scopes", f"At most {MAX_SCOPES} scopes.")
+        return given
     names = [scope.name for scope in given]
     for name in names:
         if not is_scope_name(name):

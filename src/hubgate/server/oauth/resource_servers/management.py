@@ -7,6 +7,7 @@ rejected.
 import secrets
 from collections.abc import Callable, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
@@ -81,7 +82,7 @@ async def _add(
         id=new_id(now),
         owner_id=owner.user_id,
         org_id=owner.org_id,
-        challenge=secrets.token_urlsafe(24),
+        challenge=_new_challenge(oauth.base_url),
         created_at=now,
     )
     server = _validated(oauth, server, address_error)
@@ -224,6 +225,11 @@ async def _require_owner(tx: Tx, org_id: str | None, actor: Actor) -> None:
 
 def _validated(oauth: OAuth, server: ResourceServer, address_error: str = "") -> ResourceServer:
     return validate_server(server, oauth.base_url, [extra.name for extra in oauth.extra_scopes], address_error)
+
+
+def _new_challenge(base_url: str) -> str:
+    """Names this hub: another hub could show its users, as its own, a challenge that it got here for their server."""
+    return f"{urlsplit(base_url).netloc}:{secrets.token_urlsafe(24)}"
 
 
 def _new_secret() -> str:

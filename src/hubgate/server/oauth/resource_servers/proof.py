@@ -58,7 +58,7 @@ async def _fetch(oauth: OAuth, url: str) -> str:
             url, {"Accept": "text/plain", "User-Agent": "hubgate"}, seconds=FETCH_SECONDS, cap=MAX_BYTES
         )
     except (Unreachable, AddressNotAllowed) as error:
-        raise ProofMissing(f"{url} could not be fetched: {error}.") from error
+        raise ProofMissing(f"{url} could not be fetched: {error}") from error
     if response.status != 200:
         hint = " Redirects are not followed." if 300 <= response.status < 400 else ""
         raise ProofMissing(f"{url} answered with status {response.status} instead of 200.{hint}")

@@ -32,8 +32,9 @@ async def introspect_for_server(bearer: BearerTokens, server: ResourceServer, te
     if read is None or read[0] is not TokenKind.OAUTH:
         return INACTIVE
     token = await store.token(oauth.db, read[1])
-    # A token from before the registration has the bare URI, and only scopes that identify the user.
-    if token is None or not {server.target, server.uri} & set(token.resources.split()):
+    # A token from before the registration has the bare URI, and only scopes that identify the user. If it is for other
+    # servers, too, they could use it here.
+    if token is None or token.resources not in (server.target, server.uri):
         return INACTIVE
     if not server.serves(token.user_id):
         return INACTIVE
@@ -42,7 +43,10 @@ async def introspect_for_server(bearer: BearerTokens, server: ResourceServer, te
     if caller is None:
         return INACTIVE
     allowed = caller.identity.scopes & (IDENTITY_SCOPES | server.scope_names)
-    scopes = scopes_left(token.scopes, allowed) or ""
+    scopes = scopes_left(token.scopes, allowed)
+    if scopes is None:
+        # A refresh would fail, too. A server without scopes of its own has nothing else to check.
+        return INACTIVE
     response = _active(oauth, caller.user, token, scopes, token.expires_at)
     return {**response, **_of_access_token(token), "aud": server.identifier}
 

@@ -117,6 +117,9 @@ async def _resource_server(oauth: OAuth, given: ClientCredentials | None) -> Res
     """The resource server with these credentials; None if they are not those of a resource server."""
     if given is None or given.secret is None or not given.secret.startswith(SECRET_PREFIX):
         return None
+    if "\0" in given.client_id:
+        # PostgreSQL rejects NUL in a query parameter.
+        return None
     server = await resource_store.find_with_secret(oauth.db, given.client_id, fingerprint(given.secret), oauth.clock())
     if server is not None and not server.is_active:
         raise InvalidClient(

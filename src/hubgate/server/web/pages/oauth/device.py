@@ -29,6 +29,7 @@ from hubgate.server.oauth.device.decision import (
     deny,
     find_pending,
 )
+from hubgate.server.oauth.errors import OAuthError
 from hubgate.server.web.local_path import continue_to
 from hubgate.server.web.oauth.device import PATH
 from hubgate.server.web.pages.oauth.consent import consent_view, server_groups
@@ -82,7 +83,7 @@ class DevicePages(Struct, frozen=True):
             if not form.get("decision"):
                 return await self.show_confirmation(request, caller, waiting)
             return await self._handle_decision(request, caller, waiting)
-        except (DeviceNotFound, TooManyRequests) as error:
+        except (DeviceNotFound, OAuthError, TooManyRequests) as error:
             if isinstance(error, AlreadyDecided) and form.get("decision"):
                 return _redirect_to_result(denied=error.denied)
             return self.show_error(request, error, typed[:_LONGEST_SHOWN])

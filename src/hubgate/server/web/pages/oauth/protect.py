@@ -66,6 +66,8 @@ def _values(base_url: str, server: ResourceServer) -> Mapping[str, str]:
     parts = urlsplit(server.identifier)
     path = parts.path or "/"
     metadata_path = _METADATA_PATH + path.rstrip("/")
+    # Others can register the address for themselves, so the audience alone says nothing about the user.
+    on_this_computer = server.is_local and server.owner_id is not None
     return {
         "base_url": base_url,
         "id": server.id,
@@ -76,6 +78,8 @@ def _values(base_url: str, server: ResourceServer) -> Mapping[str, str]:
         "port": str(parts.port or _PORT),
         "metadata_path": metadata_path,
         "metadata_url": f"{parts.scheme}://{parts.netloc}{metadata_path}",
+        "subject_text": ", `subject` other people's" if on_this_computer else "",
+        "subject_rule": f', subject: "{server.owner_id}"' if on_this_computer else "",
     }
 
 
