@@ -76,6 +76,22 @@ def test_o84_registrations_from_many_addresses_do_not_fill_the_hub(engine: Engin
         assert used.post("/oauth/token", refresh).status_code == 200
 
 
+def test_o84_one_user_cannot_fill_the_hub_by_approving_apps(engine: Engine, tmp_path: Path) -> None:
+    """Beyond a share of the places, a user's approvals do not protect apps from making room."""
+    settings = settings_for(engine.fresh_url(), tmp_path, dynamic_registration="on", trusted_proxies="127.0.0.1/32")
+    with run_hub(settings, limits=Limits(self_registered_apps=4)) as hub:
+        used, mallory = self_registered(hub), create_user(hub, "mallory")
+        tokens = tokens_for(used, create_user(hub, "ada"), scope="openid")
+        tokens_for(used, mallory, scope="openid")
+        for _ in range(3):
+            tokens_for(self_registered(hub), mallory, scope="openid")
+        assert register(hub).status_code == 429
+        hub.clock.advance(10 * 60)
+        assert [register(hub).status_code for _ in range(4)] == [201] * 3 + [429]
+        refresh = {"grant_type": "refresh_token", "refresh_token": tokens["refresh_token"]}
+        assert used.post("/oauth/token", refresh).status_code == 200, "ada uses few apps"
+
+
 def test_o84_self_registered_apps_have_no_common_owner(engine: Engine, tmp_path: Path) -> None:
     """Apps of one owner may introspect each other's tokens; apps without an owner may not."""
     with open_to_registration(engine, tmp_path) as hub:

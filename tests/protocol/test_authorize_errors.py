@@ -1,12 +1,13 @@
 """Which errors of an authorization request are sent to the app, and which are shown to the user only."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from tests.bed.apps import Client, approve, code_for, create_app, pkce_pair, redirect_parameters
+from tests.bed.apps import Client, approve, code_for, create_app, pkce_pair, redirect_parameters, tokens_for
 from tests.bed.cimd_documents import store_document
 from tests.bed.engines import Engine, settings_for
 from tests.bed.people import Page, browser_of, create_user
@@ -79,6 +80,23 @@ def test_prompt_none_is_answered_without_a_page(hub: RunningHub) -> None:
         assert (
             redirect_parameters(browser.get(client.address(prompt="none", max_age="60")))["error"] == "login_required"
         )
+
+
+def test_silent_request_tells_an_unapproved_app_only_that_somebody_is_signed_in(hub: RunningHub) -> None:
+    """Otherwise any site could ask whether its visitor is a certain user, or recognize the visitor by the session."""
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    client, other = create_app(hub, create_user(hub, "olga")), create_app(hub, create_user(hub, "mia"))
+    hints = [tokens_for(other, user)["id_token"] for user in (ada, bob)]
+    named = [json.dumps({"id_token": {"sub": {"value": user.id}}}) for user in (ada, bob)]
+    asked = {"claims": named, "id_token_hint": hints, "max_age": ["0", "60", "62"]}
+    with browser_of(hub, ada) as browser:
+        hub.clock.advance(seconds=61)
+        for name, values in asked.items():
+            answers = [redirect_parameters(browser.get(client.address(prompt="none", **{name: v}))) for v in values]
+            said = {(answer["error"], answer["error_description"]) for answer in answers}
+            assert len(said) == 1, said
+            error, _ = said.pop()
+            assert error == ("consent_required" if name == "max_age" else "login_required")
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,27 @@
 """Apps with a metadata document, where the operator allows them more: the device flow, extra scopes."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from tests.bed import devices
 from tests.bed.apps import redirect_parameters, tokens_for
-from tests.bed.cimd_documents import URL, store_document
+from tests.bed.cimd_documents import REDIRECT_URI, URL, store_document, store_document_text
 from tests.bed.engines import Engine, settings_for
 from tests.bed.people import api, browser_of, create_user
-from tests.bed.running_hub import run_hub
+from tests.bed.running_hub import RunningHub, run_hub
 
 from hubgate.server.oauth.cimd import granted_scopes
 from hubgate.server.resources import Hub
 from hubgate.server.scopes import Risk, Scope
 
+DOCUMENT = {
+    "client_id": URL,
+    "client_name": "Field Notes",
+    "redirect_uris": [REDIRECT_URI],
+    "token_endpoint_auth_method": "none",
+}
 EXTRA = (Scope("read-metrics", Risk.CHANGES, "See how the hub is used"),)
 
 
@@ -51,3 +59,15 @@ def test_operator_allows_device_sign_in_and_extra_scopes(engine: Engine, tmp_pat
         assert client.post("/oauth/token", refresh).json()["scope"] == "openid", "consents lose it too"
         with api(hub, tokens["access_token"]) as program:
             assert program.get("/oauth/userinfo").status_code == 200
+
+
+@pytest.mark.one_engine
+def test_deeply_nested_member_is_not_an_error_of_the_hub(hub: RunningHub) -> None:
+    """JSON that can just be parsed may be too deep to be written again."""
+    client = store_document(hub)
+    asked = client.address(code_challenge="c" * 43, code_challenge_method="S256")
+    with hub.client() as visitor:
+        for depth in range(900, 1000, 2):
+            nested = json.dumps({**DOCUMENT, "token_endpoint_auth_methods_supported": 0})
+            store_document_text(hub, URL, nested.replace(": 0}", f": {'[' * depth}{']' * depth}}}"))
+            assert visitor.get(asked).status_code in (303, 400, 429), depth

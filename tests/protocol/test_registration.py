@@ -12,6 +12,9 @@ from tests.bed.people import api, browser_of, create_user
 from tests.bed.registration import PATH, REDIRECT, open_to_registration, register, self_registered
 from tests.bed.running_hub import RunningHub
 
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.errors import Conflict
+from hubgate.server.oauth.apps import management, privileges
 from hubgate.server.oauth.registration import initial_tokens
 from hubgate.server.resources import Hub
 from hubgate.server.scopes import SCOPE_NAMES
@@ -210,3 +213,51 @@ def test_app_that_nobody_uses_is_removed(opened: RunningHub) -> None:
     assert used.post("/oauth/token", refresh).json()["error"] == "invalid_client"
     with browser_of(opened, ada) as browser:
         assert "Toolbox" not in browser.get("/settings/connected").text
+
+
+@pytest.mark.one_engine
+def test_app_that_registered_itself_never_gets_a_secret(opened: RunningHub) -> None:
+    """Its next update would make it public again while the secret stays valid."""
+    client = self_registered(opened)
+    with pytest.raises(Conflict, match="registered itself"):
+        opened.call(lambda hub: management.refresh_secret(hub.oauth, client.app, 0, SYSTEM))
+    with pytest.raises(Conflict, match="registered itself"):
+        opened.call(lambda hub: privileges.set_exchange(hub.oauth, client.id, True, SYSTEM))
+
+
+@pytest.mark.one_engine
+def test_hostile_metadata_is_rejected_or_ignored(opened: RunningHub) -> None:
+    headers = {"content-type": "application/json"}
+    good = f'"redirect_uris": ["{REDIRECT}"]'
+    deep = "[" * 5000 + "]" * 5000
+    bodies = [
+        *(f'{{{good}, "{name}": "a\\ud800b"}}' for name in ("client_name", "client_uri", "scope", "other")),
+        *(f'{{{good}, "{name}": "a\\u0000b"}}' for name in ("client_name", "scope", "other")),
+        *(f'{{{good}, "{name}": {deep}}}' for name in ("client_name", "scope", "other", "redirect_uris")),
+        *(f'{{{good}, "{name}": {"9" * 5000}}}' for name in ("client_name", "other")),
+        f'{{{good}, "scope": "{"openid " * 3000}"}}',
+        f'{{{good}, "client_name": "   "}}',
+        f'{{{good}, "client_uri": "https://["}}',
+        f'{{{good}, "client_uri": "https://"}}',
+        f'{{{good}, "grant_types": []}}',
+        f'{{{good}, "response_types": []}}',
+    ]
+    with opened.client(headers=headers) as anyone:
+        for body in bodies:
+            answer = anyone.post(PATH, content=body)
+            assert answer.status_code in (201, 400), (body[:90], answer.text)
+            if answer.status_code == 201:
+                shown = anyone.get("/oauth/authorize", params={"client_id": answer.json()["client_id"]})
+                assert shown.status_code in (303, 400), body[:90]
+            opened.clock.advance(60 * 60)
+        for uri in (
+            "JavaScript:alert(1)", "java\tscript:x", " javascript:x", "vbscript:x", "intent://x", "https://", "https:///x",
+            "https:x", "https://a b/", "http://localhost.evil.example/", "http://127.0.0.1.evil.example/", "//x/",
+            "http://[::1]@evil.example/", "http://localhost:99999/", "http://0x7f.1/", "https://a/#", "x", "https://a\\b/",
+            "https://\u202egnp.example/", "view-source:https://a/", "blob:https://a/b", "http://localhost%2eevil/",
+        ):  # fmt: skip
+            refused = anyone.post(PATH, json={"redirect_uris": [uri]})
+            assert (refused.status_code, refused.json()["error"]) == (400, "invalid_redirect_uri"), uri
+        for name in ("%00", "%ff", "x" * 5000, "%2e%2e", "a%2fb"):
+            for method in ("GET", "PUT", "DELETE", "HEAD"):
+                assert anyone.request(method, f"{PATH}/{name}", content="{}").status_code in (400, 401, 404), name

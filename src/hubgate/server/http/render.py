@@ -94,8 +94,9 @@ class ErrorRenderer:
         reason = f'error="invalid_token", error_description="{oauth_text(error.message)}"'
         bearer = surface in (Surface.API, Surface.FILE) or surface.value.errors is ErrorShape.OAUTH
         if isinstance(error, Unauthorized) and bearer:
-            # Without a credential in the request there is no error to name (RFC 6750, section 3.1).
-            detail = f"{reason}, " if request.presents_token else ""
+            # Without a token in the request there is no error to name (RFC 6750, section 3.1).
+            is_named = request.presents_token or isinstance(error, TokenForAnotherServer)
+            detail = f"{reason}, " if is_named else ""
             return f'Bearer realm="{REALM}", {detail}{metadata}'
         if isinstance(error, Unauthorized) and surface is not Surface.PAGE:
             # git ignores every scheme but Basic.

@@ -49,7 +49,9 @@ class HubRequest(Request):
 
     @property
     def presents_token(self) -> bool:
-        return "authorization" in self.headers or self.body_token != ""
+        """Whether the request has a Bearer token; other ways of authentication do not count."""
+        scheme = self.headers.get("authorization", "").partition(" ")[0]
+        return scheme.lower() == "bearer" or self.body_token != ""
 
     @property
     def content_type(self) -> str:

@@ -127,6 +127,8 @@ async def refresh_secret(
 
     `in_same_tx` runs last in the transaction: if it fails, no secret is created.
     """
+    if app.self_registered:
+        raise Conflict(f"{app.name} registered itself. Such an app has no secret.")
     if not 0 <= overlap <= LONGEST_OVERLAP:
         raise FieldErrors({"overlapSeconds": f"overlapSeconds must be 0 to {LONGEST_OVERLAP:,} seconds."})
     now, secret = oauth.clock(), _new_secret()

@@ -50,7 +50,8 @@ async def set_exchange_in(tx: Tx, client_id: str, privileged: bool, actor: Actor
     """Grant or revoke token exchange. Revoking deletes live exchanged tokens too."""
     before = await _lock(tx, client_id)
     if privileged and before.org_id is None:
-        raise Conflict(f"{before.name} belongs to a user. Only an organization's app may exchange tokens.")
+        whose = "registered itself" if before.self_registered else "belongs to a user"
+        raise Conflict(f"{before.name} {whose}. Only an organization's app may exchange tokens.")
     if before.exchange.privileged is privileged:
         return before
     # Also on grant: a concurrent exchange may have read the privilege before its revocation committed.

@@ -27,6 +27,9 @@ class Reject(Struct, frozen=True):
     description: str
 
 
+_CONSENT_REQUIRED = Reject("consent_required", "The user has to approve the request.")
+_EXPECTED_USER_ABSENT = Reject("login_required", "The expected user is not signed in, or has not approved the app.")
+
 Step = SignIn | AskConsent | IssueCode | Reject
 
 
@@ -59,6 +62,9 @@ def next_step(request: AuthorizationRequest, visit: Visit) -> Step:
     silent = "none" in request.prompt
     if visit.person is None or visit.session is None:
         return Reject("login_required", "Nobody is signed in.") if silent else SignIn()
+    if silent and visit.consent is None:
+        # An app that the user has not approved learns neither who is signed in nor since when.
+        return _CONSENT_REQUIRED if request.expected_user is None else _EXPECTED_USER_ABSENT
     if request.expected_user not in (None, visit.person.user.id):
         # A second sign-in page would loop for a user without the expected account.
         rejected = silent or visit.is_fresh
@@ -67,7 +73,7 @@ def next_step(request: AuthorizationRequest, visit: Visit) -> Step:
         return Reject("login_required", "The user has to sign in again.") if silent else SignIn()
     if _is_approved(request, visit, visit.person):
         return IssueCode()
-    return Reject("consent_required", "The user has to approve the request.") if silent else AskConsent()
+    return _CONSENT_REQUIRED if silent else AskConsent()
 
 
 def _is_stale(request: AuthorizationRequest, visit: Visit, session: Session) -> bool:

@@ -208,7 +208,10 @@ def _found(document: dict[str, Any], member: str) -> str:
 
 def _as_written(value: object) -> str:
     """The value as JSON; a string without quotes."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    try:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        text = "nested too deeply"
     return text[:LONGEST_FOUND] or "an empty string"
 
 

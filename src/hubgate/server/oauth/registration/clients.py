@@ -25,6 +25,8 @@ REGISTRATIONS_FROM_ADDRESS = Limit(
 )
 # A new app is not deleted for this long to make room for others: its first user may be signing in.
 _FIRST_SIGN_IN = 10 * MINUTE
+# A user who approved more than this fraction of all apps does not protect them: one account could fill the hub.
+_USERS_SHARE = 100
 _UNKNOWN_TOKEN = "The token is unknown or was revoked."  # noqa: S105 (a message)
 
 
@@ -53,7 +55,8 @@ async def _make_room(oauth: OAuth, tx: Tx, now: int) -> None:
     approved are deleted first, so that a flood does not lock out later apps.
     """
     excess = await store.count(tx) + 1 - oauth.max_self_registered
-    if excess > 0 and await store.drop_unapproved(tx, now - _FIRST_SIGN_IN, excess) < excess:
+    most_by_user = max(1, oauth.max_self_registered // _USERS_SHARE)
+    if excess > 0 and await store.drop_unapproved(tx, now - _FIRST_SIGN_IN, excess, most_by_user) < excess:
         raise TooManyRequests(
             "Too many apps have registered themselves on this hub. Try again in 10 minutes.",
             retry_after=_FIRST_SIGN_IN // SECOND,

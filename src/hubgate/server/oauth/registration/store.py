@@ -53,16 +53,21 @@ async def count(tx: Tx) -> int:
     return row["apps"] if row else 0
 
 
-async def drop_unapproved(tx: Tx, registered_before: int, limit: int) -> int:
-    """Delete the oldest apps that no user has approved. Concurrent calls delete different apps."""
+async def drop_unapproved(tx: Tx, registered_before: int, limit: int, most_by_user: int) -> int:
+    """Delete the oldest apps that no user has approved; users who approved more than `most_by_user` such apps do not
+    count. Concurrent calls delete different apps.
+    """
     return await tx.exec(
         """
         DELETE FROM apps WHERE client_id IN
             (SELECT r.client_id FROM app_registrations r
-             WHERE r.used_at <= :before AND NOT EXISTS (SELECT 1 FROM consents c WHERE c.app_id = r.client_id)
+             WHERE r.used_at <= :before AND NOT EXISTS
+                (SELECT 1 FROM consents c WHERE c.app_id = r.client_id AND c.user_id NOT IN
+                    (SELECT many.user_id FROM consents many JOIN app_registrations o ON o.client_id = many.app_id
+                     GROUP BY many.user_id HAVING count(*) > :most))
              ORDER BY r.used_at LIMIT :limit /*pg FOR UPDATE OF r SKIP LOCKED */)
         """,
-        {"before": registered_before, "limit": limit},
+        {"before": registered_before, "limit": limit, "most": most_by_user},
     )
 
 
