@@ -49,6 +49,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
             "docs/protect.html",
             servers=servers,
             chosen=chosen,
+            is_example=chosen is EXAMPLE,
             snippets=snippets(oauth.base_url, chosen),
             challenge_path=CHALLENGE_PATH,
             minutes=LIFETIME_SECONDS // 60,
