@@ -121,7 +121,7 @@ INVALID: tuple[tuple[str, Any, str], ...] = (
     ("scopes", [{"name": "offline_access", "text": "x"}], "scope of this hub"),
     ("scopes", [{"name": "a b", "text": "x"}], "not a scope's name"),
     ("scopes", [{"name": 'a"b', "text": "x"}], "not a scope's name"),
-    ("scopes", [{"name": "a", "text": "\u200b"}], "printable"),
+    ("scopes", [{"name": "a", "text": "\u200b"}], "a needs a text of 1 to 200 printable"),
     ("scopes", [{"name": "a", "text": "x"}, {"name": "a", "text": "y"}], "listed twice"),
     ("tokens", "paseto", "tokens"),
     ("secret", "x", "secret"),

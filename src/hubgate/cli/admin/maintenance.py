@@ -21,7 +21,9 @@ from hubgate.server.webhooks.sealed_secrets import reseal as reseal_webhooks
 
 
 def configure(subjects: Any) -> None:
-    commands = common.group(subjects, "keys", "keys that sign ID tokens, and data encrypted with the server secret")
+    commands = common.group(
+        subjects, "keys", "keys that sign ID tokens and JWT access tokens, and data encrypted with the server secret"
+    )
     common.add(commands, "rotate", "publish a new key, which starts to sign after ten minutes", _rotate)
     common.add(commands, "list", "list all keys with their states", _list)
     common.add(commands, "revoke", "revoke a leaked key immediately", _revoke).add_argument("kid", metavar="KID")

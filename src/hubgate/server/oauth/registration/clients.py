@@ -27,6 +27,7 @@ REGISTRATIONS_FROM_ADDRESS = Limit(
 _FIRST_SIGN_IN = 10 * MINUTE
 # A user who approved more than this fraction of all apps does not protect them: one account could fill the hub.
 _USERS_SHARE = 100
+_TOKEN_MISSING = "Registration needs a token of this hub's operator. Ask for one, or register the app in your settings."  # noqa: S105
 _UNKNOWN_TOKEN = "The token is unknown or was revoked."  # noqa: S105 (a message)
 
 
@@ -40,7 +41,7 @@ async def register(oauth: OAuth, metadata: ClientMetadata, bearer: str, ip: str)
 
     async def unit(tx: Tx) -> None:
         if oauth.registration == TOKEN and not await store.use_token(tx, fingerprint(bearer), now):
-            raise Unauthorized(_UNKNOWN_TOKEN if bearer else "Registration needs a token of this hub's operator.")
+            raise Unauthorized(_UNKNOWN_TOKEN if bearer else _TOKEN_MISSING)
         await oauth.limiter.require_in(tx, REGISTRATIONS_FROM_ADDRESS, network_of(ip))
         await _make_room(oauth, tx, now)
         await app_store.add(tx, app)

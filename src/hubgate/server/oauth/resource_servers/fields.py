@@ -75,16 +75,13 @@ def _scopes(
             checks.add_error("scopes", f"{name} is a scope of this hub. Choose another name.")
         elif names.count(name) > 1:
             checks.add_error("scopes", f"{name} is listed twice.")
-    return tuple(ResourceScope(scope.name, checks.check("scopes", _text, scope.text)) for scope in given)
-
-
-def _text(given: str) -> str:
-    text = " ".join(given.split())
-    if not 1 <= len(text) <= LONGEST_TEXT or not text.isprintable():
-        raise Unprocessable(
-            f"A scope's text must have 1 to {LONGEST_TEXT} printable characters: people read it when they are asked."
-        )
-    return text
+    scopes = tuple(ResourceScope(scope.name, " ".join(scope.text.split())) for scope in given)
+    for name, text in ((scope.name, scope.text) for scope in scopes):
+        if checks.is_valid("scopes") and not (1 <= len(text) <= LONGEST_TEXT and text.isprintable()):
+            checks.add_error(
+                "scopes", f"{name} needs a text of 1 to {LONGEST_TEXT} printable characters, for the consent page."
+            )
+    return scopes
 
 
 def _name(given: str) -> str:

@@ -20,6 +20,10 @@ FETCH_SECONDS = 5.0
 MAX_BYTES = 16 * 1024
 PROOFS_OF_HOST = Limit("resource proof host", 10, 60, "Too many checks of this host. Wait {duration}.")
 PROOFS_FOR_CALLER = Limit("resource proof caller", 30, 60, "Too many checks. Wait {duration}.")
+# The cause is not shown (attack W18), so this names all of them.
+_REACHABLE = (
+    "This hub must reach it over https, with a valid certificate. For a server in a private network, ask the operator."
+)
 
 
 class ProofMissing(Conflict):
@@ -57,8 +61,10 @@ async def _fetch(oauth: OAuth, url: str) -> str:
         response = await oauth.documents.egress.get(
             url, {"Accept": "text/plain", "User-Agent": "hubgate"}, seconds=FETCH_SECONDS, cap=MAX_BYTES
         )
-    except (Unreachable, AddressNotAllowed) as error:
-        raise ProofMissing(f"{url} could not be fetched: {error}") from error
+    except AddressNotAllowed as error:
+        raise ProofMissing(f"{url} could not be fetched. {error.message}") from error
+    except Unreachable as error:
+        raise ProofMissing(f"{url} could not be fetched. {error} {_REACHABLE}") from error
     if response.status != 200:
         hint = " Redirects are not followed." if 300 <= response.status < 400 else ""
         raise ProofMissing(f"{url} answered with status {response.status} instead of 200.{hint}")

@@ -1,9 +1,10 @@
 """`/docs/protect`: how to protect an API or MCP server, with sample code for a resource server of the reader.
 
 Inserted values are safe between double quotes: identifiers contain neither double quotes nor backslashes
-(resource_servers/fields.py), names of scopes neither.
+(resource_servers/fields.py), names of scopes neither. Shell commands need more quoting.
 """
 
+import shlex
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
@@ -34,6 +35,7 @@ _SAMPLES = (
     ("fastapi", "Python with FastAPI: an API that introspects tokens", "protect/fastapi.txt"),
     ("mcp", "Python with mcp: an MCP server that introspects tokens", "protect/mcp.txt"),
     ("node", "Node with the MCP SDK: an MCP server that verifies JWTs", "protect/node.txt"),
+    ("curl", "Try it with curl", "protect/curl.txt"),
 )
 
 
@@ -49,6 +51,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
             "docs/protect.html",
             servers=servers,
             chosen=chosen,
+            is_example=chosen is EXAMPLE,
             snippets=snippets(oauth.base_url, chosen),
             challenge_path=CHALLENGE_PATH,
             minutes=LIFETIME_SECONDS // 60,
@@ -72,6 +75,8 @@ def _values(base_url: str, server: ResourceServer) -> Mapping[str, str]:
         "base_url": base_url,
         "id": server.id,
         "identifier": server.identifier,
+        "identifier_argument": shlex.quote(server.identifier),
+        "resource_argument": shlex.quote(f"resource={server.identifier}"),
         "scope": server.scopes[0].name if server.scopes else "openid",
         "path": path,
         "hostname": parts.hostname or "",
