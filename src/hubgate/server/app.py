@@ -158,7 +158,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *profiles.routes(pages, hub.accounts, hub.repos),
         *entry_pages.routes(pages, hub.accounts, hub.oauth),
         *home.routes(pages, hub.accounts, hub.repos, hub.webhooks),
-        *repo_pages.routes(pages, hub.repos, hub.spaces),
+        *repo_pages.routes(pages, hub.repos, hub.spaces, guard),
         *collection_pages.routes(pages, hub.repos),
         *theme.routes(pages),
         *extra_routes,
