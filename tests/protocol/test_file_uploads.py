@@ -287,6 +287,23 @@ def test_field_after_a_file_is_rejected(ada: tuple[httpx.Client, httpx.Client]) 
 
 
 @pytest.mark.one_engine
+def test_conflict_does_not_show_gated_files(hub: RunningHub, ada: tuple[httpx.Client, httpx.Client]) -> None:
+    """Every user may propose a file with the name of one that only users with access may read."""
+    _, client = ada
+    old = head_of(client, "acme/tiny")
+    create_commit(client, "acme/tiny", {"a.txt": b"for a few\n"})
+    assert client.put("/api/models/acme/tiny/settings", json={"gated": "manual"}).status_code == 200
+    with browser_of(hub, create_user(hub, "bob")) as guest:
+        conflict = send(guest, [file("a.txt", b"x")], seen=old)
+        assert conflict.status_code == 409
+        assert "for a few" not in conflict.text
+        assert "old" not in conflict.text.partition('<form id="form"')[0].partition("<main")[2]
+        # The card stays readable without access, but its form is not offered.
+        create_commit(client, "acme/tiny", {"README.md": b"# Card\n"})
+        assert "/edit/" not in guest.get(f"{AT}/blob/main/README.md").text
+
+
+@pytest.mark.one_engine
 def test_script_gets_the_address_of_the_next_page(ada: tuple[httpx.Client, httpx.Client]) -> None:
     browser, _ = ada
     browser.headers["x-requested-with"] = "XMLHttpRequest"

@@ -110,7 +110,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *connected_app_pages.routes(pages, hub.oauth, hub.webhooks),
         *connected_apps.routes(hub.oauth, hub.webhooks),
         *compatibility.routes(),
-        *avatars.routes(),
+        *avatars.routes(hub.db),
         *whoami.routes(),
         *tokens.routes(hub.accounts),
         *sessions.routes(hub.accounts),

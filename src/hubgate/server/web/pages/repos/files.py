@@ -117,8 +117,8 @@ def _file_routes(base: RepoPageContext) -> list[Route]:
             raise NotFound(f"File {location.path[:200]} not found at {location.rev[:100]}.")
         if entry.type is EntryType.DIRECTORY:
             return RedirectResponse(location.to("tree", location.path), 303)
-        may_read = base.may(request, repo, Action.REPO_READ_CONTENT)
-        may_read = may_read or location.path in await _readable_before_gate(base, location)
+        may_edit = base.may(request, repo, Action.REPO_READ_CONTENT)
+        may_read = may_edit or location.path in await _readable_before_gate(base, location)
         plain = request.query().get("plain") == "1"
         view = await view_of(base, location, entry, plain=plain) if may_read else FileView()
         changes = await history.recent_changes(folder, location.sha, [location.path], SEARCH_DEPTH)
@@ -136,7 +136,7 @@ def _file_routes(base: RepoPageContext) -> list[Route]:
             is_markdown=_has_extension(location.path, EXTENSIONS),
             change=changes.get(location.path),
             may_change=base.may_change(request, location),
-            is_link=entry.mode == FileMode.LINK,
+            may_edit=may_edit and entry.mode != FileMode.LINK,
             **await base.picker(location),
         )
 

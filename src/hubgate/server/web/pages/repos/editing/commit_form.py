@@ -175,9 +175,11 @@ class Editing(Struct, frozen=True):
             )
         return self.base.pages.redirect(address, f"Committed {result.sha[:8]} to {target.location.rev}.")
 
-    async def newer_changes(self, repo: Repo, seen: str, error: HubError) -> Changes | None:
-        """What other commits changed since the page was opened, if that is why a form is rejected."""
-        if not isinstance(error, FilesChanged):
+    async def newer_changes(self, request: HubRequest, repo: Repo, seen: str, error: HubError) -> Changes | None:
+        """What other commits changed since the page was opened, if that is why a form is rejected. Nothing for callers
+        who may open a pull request, but not read the files of a gated repo.
+        """
+        if not isinstance(error, FilesChanged) or not self.base.may(request, repo, Action.REPO_READ_CONTENT):
             return None
         before = await page_changes.seen_commit(self.base.repos, repo, seen)
         if before is None:

@@ -1,5 +1,7 @@
 """`/delete/{rev}/{path}`: delete a file, or a folder with its files."""
 
+from typing import Any
+
 from starlette.responses import Response
 
 from hubgate.server.access.caller import caller_of
@@ -20,7 +22,7 @@ MAX_COUNTED = 10_000
 def routes(editing: Editing) -> list[Route]:
     base = editing.base
 
-    async def counted(location: RepoLocation) -> dict[str, object]:
+    async def counted(location: RepoLocation) -> dict[str, Any]:
         """Values for the page: whether the path is a folder, and its number of files."""
         folder = base.repos.folders.of(location.repo.id)
         entry = await objects.entry_at(folder, location.sha, location.path) if location.path else None

@@ -120,7 +120,7 @@ def _edit_routes(editing: Editing) -> list[Route]:
                 path=path,
                 content=with_lf(content) if content is not None else None,
                 is_mixed=False,
-                newer=await editing.newer_changes(location.repo, given.seen, error),
+                newer=await editing.newer_changes(request, location.repo, given.seen, error),
             )
         return editing.redirect(target, result, location.to("blob", path))
 
