@@ -85,7 +85,7 @@ def check_end(data: bytes) -> None:
     ends = {
         b"\x89PNG\r\n\x1a\n": data.endswith(b"\0\0\0\0IEND\xaeB`\x82"),
         b"\xff\xd8\xff": data.rstrip(b"\0").endswith(b"\xff\xd9"),
-        b"GIF8": data.endswith(b"\x3b"),
+        b"GIF8": data.rstrip(b"\0").endswith(b"\x3b"),
         b"RIFF": len(data) == 8 + int.from_bytes(data[4:8], "little"),
     }
     if not any(data.startswith(start) and is_complete for start, is_complete in ends.items()):

@@ -12,6 +12,10 @@ from hubgate.server.errors import FieldErrors
 
 # Wall-clock time; the process also limits its CPU time.
 LONGEST_SECONDS = 20.0
+_NOT_READABLE = (
+    "The hub cannot read this picture. Use a PNG, JPEG, WebP or GIF file of up to 25 megapixels, without other data "
+    "after the picture."
+)
 _PROGRAM = Path(__file__).with_name("reencode.py")
 # As `reencode.py` exits for a file that is not a picture. A decoder that uses too much time is killed by SIGXCPU.
 _REJECTED = (1, -signal.SIGXCPU, -signal.SIGKILL, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGABRT)
@@ -25,7 +29,7 @@ async def reencode(picture_id: str, data: bytes) -> Picture:
         raise FieldErrors({FIELD: f"A picture may have at most {MAX_BYTES:,} bytes."})
     status, output, errors = await _run(data)
     if status in _REJECTED:
-        raise FieldErrors({FIELD: "This is not a picture that the hub can read. Use a PNG, JPEG, WebP or GIF file."})
+        raise FieldErrors({FIELD: _NOT_READABLE})
     if status != 0:
         raise RuntimeError(f"drawing a picture failed with status {status}: {errors.decode(errors='replace')[-500:]}")
     small, large = _split(output)
