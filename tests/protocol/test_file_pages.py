@@ -4,11 +4,22 @@ import re
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx
 import pytest
 from tests.bed.git import clone_repo
-from tests.bed.people import api, browser_of, create_organization, create_token, create_user, fill_form, post, submit
+from tests.bed.people import (
+    Page,
+    api,
+    browser_of,
+    create_organization,
+    create_token,
+    create_user,
+    fill_form,
+    post,
+    submit,
+)
 from tests.bed.repos import create_commit, create_repo, head_of, paths_in, send_large, send_lines
 from tests.bed.running_hub import RunningHub
 
@@ -128,6 +139,23 @@ def test_line_breaks_are_those_of_the_file(
     assert ("several kinds of line breaks" in page.text) is (b"b\nc\r" in before)
     assert submit(browser, f"{AT}/edit/main/t.txt", path="t.txt", content=typed).status_code == 303
     assert raw(client, "t.txt") == after
+
+
+def test_unusual_names_stay_as_they_are(ada: tuple[httpx.Client, httpx.Client]) -> None:
+    browser, client = ada
+    names = [" spaced .txt ", "100%.txt", 'a"b.txt', "<b>.txt", "ü/ñ?#.txt"]
+    create_commit(client, "ada/tiny", dict.fromkeys(names, b"old\n"))
+    before = paths_in(client, "ada/tiny")
+    for name in names:
+        at = f"{AT}/edit/main/{quote(name)}"
+        form = browser.get(at)
+        shown = re.search(r'name="path" type="text" value="([^"]*)"', form.text)
+        assert shown is not None
+        assert unescape(shown[1]) == name
+        fields = {**Page(form).hidden(at), "path": unescape(shown[1]), "content": "new\r\n"}
+        assert browser.post(at, data=fields).status_code == 303, name
+        assert raw(client, quote(name)) == b"new\n"
+    assert paths_in(client, "ada/tiny") == before
 
 
 def test_concurrent_edit_of_the_same_file_is_shown(ada: tuple[httpx.Client, httpx.Client]) -> None:

@@ -29,6 +29,7 @@ from hubgate.server.web.api.repos.destinations import Destination
 from hubgate.server.web.pages.repos.editing.text import with_lf
 from hubgate.server.web.pages.repos.page_context import RepoLocation, RepoPageContext
 from hubgate.server.web.repo_routes import EndpointForType, repo_endpoint_with_target
+from hubgate.server.web.untrusted_text import clean
 
 COMMIT, PULL_REQUEST = "commit", "pull_request"
 _SHA = re.compile(r"[0-9a-f]{40}\Z")
@@ -125,7 +126,9 @@ class Editing(Struct, frozen=True):
         """Render a form. With an error, `given` has the rejected input."""
         errors: Mapping[str, str] = {}
         if error is not None:
-            errors = error.fields if isinstance(error, FieldErrors) else {"form": error.message}
+            found = error.fields if isinstance(error, FieldErrors) else {"form": error.message}
+            # A message may contain the name of a file.
+            errors = {name: clean(message) for name, message in found.items()}
         newest = error.head if isinstance(error, FilesChanged) else location.sha
         return self.base.show(
             request,

@@ -100,7 +100,8 @@ def _edit_routes(editing: Editing) -> list[Route]:
 
     async def save(request: HubRequest, target: FormTarget) -> Response:
         form, location = request.form_fields, target.location
-        path, given = form.get("path").strip(), CommitFields.parse(form)
+        # Not stripped: a name may begin or end with a space.
+        path, given = form.get("path"), CommitFields.parse(form)
         content = form.get("content") if form.all("content") else None
         try:
             async with _operation(editing, location, await open_file(location), given.seen, path, content) as operation:
