@@ -165,6 +165,8 @@ def test_concurrent_edit_of_the_same_file_is_shown(ada: tuple[httpx.Client, http
     conflict = save()
     assert conflict.status_code == 409
     assert "Changed by another commit since you opened this page: a.txt." in conflict.text
+    # The error is that of the text, not of every field.
+    assert conflict.text.count('aria-invalid="true"') == 1
     assert "<del>-two\n</del>" in conflict.text
     assert "<ins>+theirs\n</ins>" in conflict.text
     assert shown_text(conflict) == "mine\n"

@@ -121,12 +121,13 @@ class Editing(Struct, frozen=True):
         template: str,
         given: CommitFields | None,
         error: HubError | None = None,
+        at: str = "summary",
         **values: Any,
     ) -> Response:
-        """Render a form. With an error, `given` has the rejected input."""
+        """Render a form. With an error, `given` has the rejected input; an error without a field is shown at `at`."""
         errors: Mapping[str, str] = {}
         if error is not None:
-            found = error.fields if isinstance(error, FieldErrors) else {"form": error.message}
+            found = error.fields if isinstance(error, FieldErrors) else {at: error.message}
             # A message may contain the name of a file.
             errors = {name: clean(message) for name, message in found.items()}
         newest = error.head if isinstance(error, FilesChanged) else location.sha

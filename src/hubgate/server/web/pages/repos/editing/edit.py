@@ -62,7 +62,7 @@ def _new_routes(editing: Editing) -> list[Route]:
             if not is_shown_in_form(error):
                 raise
             shown = with_lf(content)
-            return editing.show(request, location, "file_new.html", given, error, path=path, content=shown)
+            return editing.show(request, location, "file_new.html", given, error, "path", path=path, content=shown)
         return editing.redirect(target, result, location.to("blob", path))
 
     base, tail = editing.base, "/new/{rest:path}"
@@ -118,6 +118,7 @@ def _edit_routes(editing: Editing) -> list[Route]:
                 "file_edit.html",
                 given,
                 error,
+                "content" if content is not None else "path",
                 path=path,
                 content=with_lf(content) if content is not None else None,
                 is_mixed=False,

@@ -36,7 +36,9 @@ def routes(editing: Editing) -> list[Route]:
             # Browsers show an answer only once they have sent the whole form.
             await request.form_files.skip_rest()
             newer = await editing.newer_changes(request, location.repo, given.seen, error)
-            return editing.show(request, location, _TEMPLATE, given, error, max_file_bytes=max_file_bytes, newer=newer)
+            return editing.show(
+                request, location, _TEMPLATE, given, error, FIELD, max_file_bytes=max_file_bytes, newer=newer
+            )
         finally:
             await in_thread(files.clean_up)
         response = editing.redirect(target, result, location.to("tree", location.path))
