@@ -75,6 +75,10 @@ _FORMS: tuple[tuple[str, dict[str, str]], ...] = (
     ("/items/{item}/note", {"note": "planted"}),
     ("/items/{item}/move", {"position": "0"}),
     ("/{slug}/settings", {"title": "Taken by form", "theme": "blue"}),
+    ("/new/{rest:path}", {"path": "planted", "content": "x", "seen": "0" * 40}),
+    ("/edit/{rest:path}", {"path": "config.json", "content": "planted", "seen": "0" * 40}),
+    ("/upload/{rest:path}", {"seen": "0" * 40}),
+    ("/delete/{rest:path}", {"seen": "0" * 40}),
     ("/new", {"owner": "acme", "name": "planted", "visibility": "public"}),
     ("/new-dataset", {"owner": "acme", "name": "planted", "visibility": "public"}),
     ("/new-space", {"owner": "acme", "name": "planted", "visibility": "public", "sdk": "static"}),
@@ -110,6 +114,7 @@ _GATEWAY = ("/v1/", "/api/jobs/", "/api/scheduled-jobs/")
 _QUERIES = {"/info/refs": "?service=git-receive-pack", _MEMBERS: "?email=vic@example.org"}
 
 _WRITE, _CONTENT = (Action.REPO_WRITE,), (Action.REPO_READ_CONTENT,)
+_WRITE_OR_PROPOSE = (Action.REPO_WRITE, Action.DISCUSSION_OPEN)
 # Actions these requests need besides the first one of their route; one of each group.
 _FURTHER: tuple[tuple[str, str, tuple[Action, ...]], ...] = (
     ("POST", "/commit/{rev:path}", _WRITE),
@@ -118,7 +123,9 @@ _FURTHER: tuple[tuple[str, str, tuple[Action, ...]], ...] = (
     ("GET", "/resolve/{rest:path}", _CONTENT),
     ("GET", "/info/refs", _WRITE),
     ("POST", "/git-receive-pack", _WRITE),
-    ("POST", "/objects/batch", (Action.REPO_WRITE, Action.DISCUSSION_OPEN)),
+    ("POST", "/objects/batch", _WRITE_OR_PROPOSE),
+    *(("GET", f"/{verb}/{{rest:path}}", _WRITE_OR_PROPOSE) for verb in ("new", "edit", "upload", "delete")),
+    *(("POST", f"/{verb}/{{rest:path}}", _WRITE) for verb in ("new", "edit", "upload", "delete")),
     ("PATCH", "/discussions/{num}/status", (Action.DISCUSSION_CLOSE,)),
     ("PATCH", "/discussions/{num}/title", (Action.DISCUSSION_CLOSE,)),
     ("GET", "/comment/{cid}/edit", (Action.DISCUSSION_EDIT,)),
@@ -148,6 +155,13 @@ def csrf_field(sender: Sender) -> str:
     return urlencode({"csrf": sender.csrf})
 
 
+def form_with_file(fields: dict[str, str]) -> tuple[str, bytes]:
+    """The type and the content of a form with a file."""
+    parts = [f'--b\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{fields[name]}\r\n' for name in fields]
+    parts.append('--b\r\nContent-Disposition: form-data; name="files"; filename="planted"\r\n\r\nx\r\n--b--\r\n')
+    return "multipart/form-data; boundary=b", "".join(parts).encode()
+
+
 class Request(NamedTuple):
     method: str
     url: str
@@ -168,7 +182,11 @@ def request(route: Route, stage: Stage, sender: Sender, organization: str = "acm
         return Request(route.method, path, headers)
     if route.surface is Surface.PAGE:
         fields = next((form for end, form in _FORMS if route.path.endswith(end)), {})
-        return Request(route.method, path, headers, data={**fields, "csrf": sender.csrf})
+        fields = {**fields, "csrf": sender.csrf}
+        if route.has_files:
+            headers["content-type"], content = form_with_file(fields)
+            return Request(route.method, path, headers, content=content)
+        return Request(route.method, path, headers, data=fields)
     body = next((given for end, given in _JSON if route.path.endswith(end)), None)
     if isinstance(body, bytes):
         headers["content-type"] = next(kind for end, kind in _TYPES.items() if route.path.endswith(end))

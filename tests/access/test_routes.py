@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.access import oauth_routes, repo_routes, resource_routes
+from tests.access import oauth_routes, picture_routes, repo_routes, resource_routes
 from tests.bed.blocking import run_blocking
 from tests.bed.engines import SqliteEngine, settings_for
 
@@ -92,6 +92,7 @@ GUARDED_BY = {
     "GET /api/users/{name}/overview": "hub.public",
     "GET /api/whoami-v2": "account.identify",
     "GET /avatars/{id}.svg": "hub.public",
+    "GET /avatars/{owner}/{picture}/{size}.webp": "hub.public",
     "GET /change-email/{secret}": "hub.public",
     "GET /collections": "collection.list",
     "GET /collections/new": "collection.create",
@@ -452,7 +453,7 @@ def every_row() -> dict[str, str]:
     for path, action in FORWARDED.items():
         rows |= {f"{method} {path}": action for method in ("DELETE", "PATCH", "POST", "PUT")}
         rows[f"GET {path}"] = action.replace("jobs.run", "jobs.read")
-    return rows | oauth_routes.ROWS | repo_routes.rows() | resource_routes.rows()
+    return rows | oauth_routes.ROWS | picture_routes.rows() | repo_routes.rows() | resource_routes.rows()
 
 
 @pytest.fixture

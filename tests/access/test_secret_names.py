@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.access.light_client import LightClient, light_client
-from tests.access.sweep_requests import csrf_field, path_values
+from tests.access.sweep_requests import csrf_field, form_with_file, path_values
 from tests.access.sweep_stage import Sender, stage
 from tests.access.test_sweep import is_for, routes_of
 from tests.bed.running_hub import RunningHub
@@ -71,6 +71,10 @@ def malformed(route: Route, sender: Sender) -> Iterator[dict[str, Any]]:
 def bodies(route: Route, sender: Sender) -> Iterator[dict[str, Any]]:
     if route.method == "GET":
         yield {}
+    elif route.has_files:
+        for form in ({}, {"as": "nothing"}, {"seen": "x"}):
+            kind, content = form_with_file({"csrf": sender.csrf, **form})
+            yield {"content": content, "headers": {"content-type": kind}}
     elif route.surface is Surface.PAGE:
         headers = {"content-type": FORM_TYPE}
         yield from ({"content": csrf_field(sender) + form, "headers": headers} for form in _FORMS)

@@ -9,6 +9,7 @@
     people.py      users, tokens and signed-in browsers; organizations.py, helpers for organizations
     apps.py        third-party apps and the steps of signing in to them; cimd_documents.py, apps that were never
                    registered; error_explanations.py, the page that explains an OAuth error to an app's owner
+    pictures.py    pictures to upload, and hostile files that look like them
     collections.py users with many collections
     audit_log.py   entries, sealing and retention on demand, an independent verifier
     dump.py        all values in the database; issued_secrets.py, every secret a hub issues

@@ -4,6 +4,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.bed.engines import SqliteEngine
 from tests.bed.git import repo_url, run_git
 from tests.bed.git_lfs import with_git_lfs
 from tests.bed.memory import watch_memory
+from tests.bed.people import PASSWORD, Page, submit
 from tests.bed.plugin import SMALL_FAULT_COUNT
 from tests.bed.processes import HubProcess, hub_process
 from tests.faults.conftest import create_store
@@ -119,6 +121,28 @@ def test_large_file_inside_a_commit_stays_out_of_memory(hub: tuple[HubProcess, s
     assert {name: sha256(tmp_path / "down" / name) for name in expected} == expected
     print(peaks)
     assert peaks.highest < MAX_MEMORY, peaks
+
+
+def test_upload_in_a_form_stays_out_of_memory(hub: tuple[HubProcess, str], tmp_path: Path) -> None:
+    process, _ = hub
+    names = ("one.bin", "two.bin")
+    expected = {name: write_file(tmp_path / name, 95 * MIB) for name in names}
+    address = "/ada/tiny/upload/main"
+    with process.client() as browser, ExitStack() as stack, watch_memory(process.process.pid) as peaks:
+        signed_in = submit(browser, "/login", username="ada", password=PASSWORD)
+        assert signed_in.status_code == 303, signed_in.text
+        hidden = Page(browser.get(address)).hidden(address)
+        files = [("files", (name, stack.enter_context((tmp_path / name).open("rb")))) for name in names]
+        sent = browser.post(address, data=hidden, files=files, timeout=120)
+        assert sent.status_code == 303, sent.text
+        for name in names:
+            digest = hashlib.sha256()
+            with browser.stream("GET", f"/ada/tiny/resolve/main/{name}", follow_redirects=True) as response:
+                for part in response.iter_bytes():
+                    digest.update(part)
+            assert digest.hexdigest() == expected[name]
+    print(peaks)
+    assert peaks.highest < 130 * MIB, peaks
 
 
 def test_upload_by_git_lfs_stays_out_of_memory(hub: tuple[HubProcess, str], tmp_path: Path, size: int) -> None:

@@ -2,11 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from hubgate.server.accounts.model import RevokedCounts
 from hubgate.server.audit.model import Actor
 from hubgate.server.clock import Clock
+from hubgate.server.jobs.slots import Slots
 from hubgate.server.mail.outbox import Outbox
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database, Tx
@@ -40,6 +41,9 @@ class Accounts(Struct, frozen=True):
     revoke_apps_and_webhooks: Callable[[Tx, str, Sequence[str], Actor, str, int], Awaitable[RevokedCounts]]
     # Deletes redirects from names of the given owners to repos of others, in the same transaction; returns how many.
     unlink_redirects: Callable[[Tx, Sequence[str], Actor, str, int], Awaitable[int]]
+
+    # Processes that draw uploaded pictures anew, in all and for one user.
+    picture_slots: Slots = field(default_factory=lambda: Slots(2, 1, "Too many pictures at once. Try again."))
 
     def link(self, path: str) -> str:
         """An absolute URL of the hub, for a mail."""

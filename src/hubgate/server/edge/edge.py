@@ -129,7 +129,7 @@ class Edge(Struct, frozen=True):
         await self.guard(request, route)
         needs_csrf = route.surface is Surface.PAGE and route.method == "POST" and route.csrf
         if needs_csrf and not route.is_by_token(request):
-            request.form_fields = await request.read_form()
+            request.form_fields = await (request.read_form_with_files() if route.has_files else request.read_form())
             self.csrf.check(request, request.form_fields.get(CSRF_FIELD))
         return await route.endpoint(request)
 

@@ -239,6 +239,8 @@ class Route(msgspec.Struct, frozen=True, dict=True):
     # A page's POST for scripts too: with a bearer token instead of session and CSRF field. Browsers do not send such a
     # token by themselves, so no other site can cause the request.
     accepts_token: bool = False
+    # A page's POST whose form has files: the edge reads its fields and checks the CSRF field; the handler reads files.
+    has_files: bool = False
     # The address may contain a secret, in its path or in a redirect target: no referrer is sent to any page.
     secret_address: bool = False
     # The page's form may redirect to an app on another origin.

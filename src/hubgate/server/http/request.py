@@ -8,6 +8,7 @@ from starlette.requests import Request
 from hubgate.server.errors import BadRequest, Unprocessable, UnsupportedMedia
 from hubgate.server.http.forms import Fields, parse_fields
 from hubgate.server.http.intake import BoundedBody
+from hubgate.server.http.multipart import MULTIPART_TYPE, MultipartForm
 from hubgate.server.jobs.caller import JobCaller
 
 T = TypeVar("T")
@@ -26,6 +27,8 @@ class HubRequest(Request):
     # Whether the error response is stored, for the owner of the app that sent the request.
     is_explained: bool = False
     form_fields: Fields
+    # The files of a form, which follow its fields.
+    form_files: MultipartForm
     # An `access.caller.Caller`, set by the guard.
     caller: Any = None
     # The caller that jobs in threads and subprocesses are charged to.
@@ -69,6 +72,13 @@ class HubRequest(Request):
         if self.content_type != FORM_TYPE and (self.content_type or await self.body()):
             raise UnsupportedMedia(f"Send the body as {FORM_TYPE}.")
         return parse_fields(await self.body())
+
+    async def read_form_with_files(self) -> Fields:
+        """The fields of a form with files. The files are read from `form_files`."""
+        if self.content_type != MULTIPART_TYPE:
+            raise UnsupportedMedia(f"Send the body as {MULTIPART_TYPE}.")
+        self.form_files = MultipartForm(self.headers["content-type"], self.stream())
+        return await self.form_files.read_fields()
 
     async def read_json(self, shape: type[T]) -> T:
         """The JSON body decoded as `shape`. Invalid JSON is 400; valid JSON of another shape is 422."""

@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from hubgate import __version__
 from hubgate.server.access.caller import caller_of
+from hubgate.server.accounts.pictures.model import address_of
 from hubgate.server.clock import iso
 from hubgate.server.edge.edge import NOTHING_HERE
 from hubgate.server.errors import FieldErrors, HubError, NotFound, TooManyRequests, Unauthorized
@@ -45,7 +46,9 @@ def _environment() -> Environment:
         # Templates change only with the code, at a restart, so files are not checked for every page.
         auto_reload=False,
     )
-    templates.globals.update(asset=asset_url, version=__version__, themes=THEMES, avatar=avatar_url)
+    templates.globals.update(
+        asset=asset_url, version=__version__, themes=THEMES, avatar=avatar_url, picture_address=address_of
+    )
     templates.filters.update(
         display_name=display_name,
         clean=clean,

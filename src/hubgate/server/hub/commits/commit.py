@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from pygit2.enums import FileMode
 
 from hubgate.server import failpoint
 from hubgate.server.access.caller import Caller
@@ -78,7 +79,7 @@ class PreparedCommit(Struct, frozen=True):
 
 async def commit(repos: Repos, repo: Repo, caller: Caller, ref: str, request: CommitRequest) -> CommitResult:
     """Commit to the branch or pull request `ref`, which must exist."""
-    head = await _head(repos, repo, ref)
+    head = await head_of(repos, repo, ref)
     check_parent(request, head)
     charge = charge_of(repo, caller.identity, num) if (num := pull_request_of(ref)) else None
     prepared = await prepare_commit(repos, repo, head, request, charge)
@@ -96,7 +97,7 @@ async def _commit_on_head(
     charge: Charge | None,
 ) -> CommitResult:
     for _ in range(MAX_ATTEMPTS):
-        head = await _head(repos, repo, ref)
+        head = await head_of(repos, repo, ref)
         check_parent(request, head)
         new = await write_prepared(repos, repo, user, head, request, prepared)
         if is_pull_request(ref):
@@ -147,14 +148,23 @@ async def prepare_commit(
         await charge_git_storage(repos, repo, charge, size)
     # Old paths are removed before anything is added: two files may swap their names.
     removals, changes = list[Change](), list[Change]()
+    modes = await _modes_of_renamed(folder, parent, operations)
     for operation in operations:
         if isinstance(operation, Delete):
             changes.append(Remove(operation.path, operation.file, operation.folder))
             continue
         if operation.old_path is not None and operation.old_path != operation.path:
             removals.append(Remove(operation.old_path))
-        changes.append(Put(operation.path, await _blob_for(repos, repo, operation, pointers, stored_as_large, charge)))
+        blob = await _blob_for(repos, repo, operation, pointers, stored_as_large, charge)
+        changes.append(Put(operation.path, blob, modes.get(operation.old_path, FileMode.BLOB)))
     return PreparedCommit([*removals, *changes], undeclared)
+
+
+async def _modes_of_renamed(folder: Path, parent: str, operations: Sequence[Operation]) -> dict[str | None, int]:
+    """The modes of renamed executables by their old paths: a rename does not change them."""
+    paths = [item.old_path for item in operations if not isinstance(item, Delete) and item.old_path]
+    found = await trees.entries_at(folder, parent, paths) if paths else []
+    return {entry.path: entry.mode for entry in found if entry.mode == FileMode.BLOB_EXECUTABLE}
 
 
 async def _size_in_git(folder: Path, parent: str, request: CommitRequest) -> int:
@@ -210,8 +220,9 @@ async def _pointers(
 
 def _is_stored_as_large(item: Operation, pointers: Collection[str], large: Collection[str]) -> bool:
     """Whether the operation adds a file that is stored as a large file."""
-    by_name = item.path in large
-    return item.path in pointers or (isinstance(item, AddFile) and is_large(item.content.size, by_name=by_name))
+    if item.path in pointers or not isinstance(item, AddFile):
+        return item.path in pointers
+    return is_large(item.content.size, by_name=item.as_large or item.path in large)
 
 
 async def _check_gitmodules(operations: Sequence[Operation], stored_as_large: Collection[str]) -> None:
@@ -376,7 +387,7 @@ def _not_uploaded(oid: str) -> Unprocessable:
     return Unprocessable(f"The large file {oid} was not uploaded to this repo.")
 
 
-async def _head(repos: Repos, repo: Repo, ref: str) -> str:
+async def head_of(repos: Repos, repo: Repo, ref: str) -> str:
     sha = await store.ref(repos.db, repo.id, ref)
     if sha is None:
         raise revision_not_found(ref)

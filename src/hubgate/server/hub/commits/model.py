@@ -19,6 +19,8 @@ class AddFile(Struct, frozen=True):
     content: Content
     # The path before a rename, which is deleted.
     old_path: str | None = None
+    # Stored as a large file even if neither its name nor its size requires that.
+    as_large: bool = False
 
 
 class AddLargeFile(Struct, frozen=True):

@@ -34,12 +34,17 @@ class Candidate(msgspec.Struct):
             start = base64.b64decode(self.sample, validate=True)
         except ValueError:
             return False
-        try:
-            # The sample may end within a character.
-            codecs.getincrementaldecoder("utf-8")().decode(start, final=len(start) >= self.size)
-        except UnicodeDecodeError:
-            return True
-        return b"\0" in start
+        return looks_binary(start, self.size)
+
+
+def looks_binary(start: bytes, size: int) -> bool:
+    """Whether the first bytes of a file of this size are not text."""
+    try:
+        # They may end within a character.
+        codecs.getincrementaldecoder("utf-8")().decode(start, final=len(start) >= size)
+    except UnicodeDecodeError:
+        return True
+    return b"\0" in start
 
 
 class Answer(msgspec.Struct, rename="camel"):

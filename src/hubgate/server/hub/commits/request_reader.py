@@ -174,13 +174,17 @@ class CommitRequestReader:
             raise BadRequest("The commit has no header.")
         summary, description = _text(header, "summary").strip(), header.get("description") or ""
         parent = header.get("parentCommit")
-        if not summary or len(summary) > MAX_SUMMARY_LENGTH or "\0" in summary:
-            raise Unprocessable(f"The summary must have 1 to {MAX_SUMMARY_LENGTH:,} characters and no NUL.")
-        if not isinstance(description, str) or len(description) > MAX_DESCRIPTION_LENGTH or "\0" in description:
-            raise Unprocessable(f"The description must have at most {MAX_DESCRIPTION_LENGTH:,} characters and no NUL.")
+        check_message(summary, description)
         if parent is not None and not (isinstance(parent, str) and re.fullmatch(r"[0-9a-fA-F]{7,40}", parent)):
             raise Unprocessable("parentCommit must be the id of a commit.")
         return CommitRequest(summary, description, parent, self._operations)
+
+
+def check_message(summary: str, description: object) -> None:
+    if not summary or len(summary) > MAX_SUMMARY_LENGTH or "\0" in summary:
+        raise Unprocessable(f"The summary must have 1 to {MAX_SUMMARY_LENGTH:,} characters and no NUL.")
+    if not isinstance(description, str) or len(description) > MAX_DESCRIPTION_LENGTH or "\0" in description:
+        raise Unprocessable(f"The description must have at most {MAX_DESCRIPTION_LENGTH:,} characters and no NUL.")
 
 
 class _LongLine:

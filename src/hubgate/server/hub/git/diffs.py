@@ -2,7 +2,7 @@
 a clone shows the rest.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -80,6 +80,18 @@ async def changes_between(folder: Path, before: str, after: str, *, content: boo
     return await read_repository(folder, work)
 
 
+async def changes_of_paths(folder: Path, before: str, after: str, paths: Collection[str]) -> Changes:
+    """The changes of these files from one commit to another, with changed lines."""
+
+    def work(repo: pygit2.Repository) -> Changes:
+        trees = [_commit(repo, pygit2.Oid(hex=sha)).tree for sha in (before, after)]
+        diff = trees[0].diff_to_tree(trees[1])
+        deltas = [delta for delta in diff.deltas if not _paths(delta).isdisjoint(paths)]
+        return _described(repo, deltas, len(deltas), content=True)
+
+    return await read_repository(folder, work)
+
+
 async def merge_base(folder: Path, one: str, other: str, seconds: float) -> str | None:
     """The best common ancestor of two commits; None if there is no common ancestor."""
     status, output = await program.run_with_status(
@@ -99,13 +111,21 @@ async def unified_diff(folder: Path, before: str, after: str, seconds: float) ->
 
 def _changes(repo: pygit2.Repository, before: pygit2.Tree | None, after: pygit2.Tree, *, content: bool) -> Changes:
     diff = before.diff_to_tree(after) if before else after.diff_to_tree(swap=True)
+    return _described(repo, diff.deltas, len(diff), content=content)
+
+
+def _described(repo: pygit2.Repository, deltas: Iterable[pygit2.DiffDelta], total: int, *, content: bool) -> Changes:
     remaining, files = MAX_LINES, []
-    for delta in islice(diff.deltas, MAX_FILES):
+    for delta in islice(deltas, MAX_FILES):
         checkpoint()
         change = _change(repo, delta, remaining if content else 0)
         remaining -= len(change.lines)
         files.append(change)
-    return Changes(tuple(files), len(diff))
+    return Changes(tuple(files), total)
+
+
+def _paths(delta: pygit2.DiffDelta) -> set[str]:
+    return {file.raw_path.decode(errors="replace") for file in (delta.old_file, delta.new_file)}
 
 
 def _commit(repo: pygit2.Repository, sha: pygit2.Oid) -> pygit2.Commit:

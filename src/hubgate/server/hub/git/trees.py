@@ -219,11 +219,12 @@ async def folder_page(folder: Path, commit: str, path: str, skip: int, limit: in
     return await read_repository(folder, work)
 
 
-async def count_files(folder: Path, commit: str, limit: int) -> int:
-    """Count the files of a commit, up to `limit`."""
+async def count_files(folder: Path, commit: str, limit: int, path: str = "") -> int:
+    """Count the files in the folder `path` of a commit, up to `limit`."""
 
     def work(repo: pygit2.Repository) -> int:
-        unread_entries = walk(repo, tree_of(repo, commit), "", recursive=True)
+        tree = folder_at(repo, commit, path)
+        unread_entries = walk(repo, tree, "", recursive=True) if tree is not None else iter(())
         return sum(1 for _ in islice((unread for unread in unread_entries if not unread.is_folder), limit))
 
     return await read_repository(folder, work)

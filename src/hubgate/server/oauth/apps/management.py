@@ -62,7 +62,7 @@ async def create(
             raise Conflict(f"The client ID {app.client_id} is taken.")
         if secret is not None:
             await store.add_secret(tx, app.client_id, fingerprint(secret), secret[-4:], now)
-        await _record_audit(tx, app, EntryType.APP_CREATE, f"created the app {app.name}", actor, now)
+        await record_audit(tx, app, EntryType.APP_CREATE, f"created the app {app.name}", actor, now)
 
     await oauth.db.write(unit)
     return app, secret
@@ -109,7 +109,7 @@ async def update(oauth: OAuth, app: App, change: Callable[[App], App], actor: Ac
         what = f"changed the app {before.name}: {', '.join(changes)}"
         short = len(json.dumps(changes)) <= LONGEST_AUDITED
         data = {"changes": changes} if short else {"changed": list(changes)}
-        await _record_audit(tx, after, EntryType.APP_UPDATE, what, actor, now, data)
+        await record_audit(tx, after, EntryType.APP_UPDATE, what, actor, now, data)
         return after
 
     return await oauth.db.write(unit)
@@ -144,7 +144,7 @@ async def refresh_secret(
         await store.update(tx, replace(before, confidential=True))
         await store.add_secret(tx, app.client_id, fingerprint(secret), secret[-4:], now)
         what = f"created a new secret for the app {before.name}"
-        await _record_audit(tx, before, EntryType.APP_REFRESH_SECRET, what, actor, now, {"overlapSeconds": overlap})
+        await record_audit(tx, before, EntryType.APP_REFRESH_SECRET, what, actor, now, {"overlapSeconds": overlap})
         if in_same_tx is not None:
             await in_same_tx(tx)
 
@@ -167,7 +167,7 @@ async def revoke_old_secret(oauth: OAuth, app: App, last_four: str, actor: Actor
         if not await store.expire_old_secret(tx, app.client_id, last_four, now):
             raise NotFound("Old secret not found, or it has expired.")
         what = f"revoked an old secret of the app {before.name}"
-        await _record_audit(tx, before, EntryType.APP_DELETE_SECRET, what, actor, now, {"last4": last_four})
+        await record_audit(tx, before, EntryType.APP_DELETE_SECRET, what, actor, now, {"last4": last_four})
 
     await oauth.db.write(unit)
 
@@ -183,7 +183,7 @@ async def delete_secret(oauth: OAuth, app: App, actor: Actor) -> App:
             await store.update(tx, public)
             await store.remove_secrets(tx, app.client_id)
             what = f"deleted the secret of the app {before.name}"
-            await _record_audit(tx, before, EntryType.APP_DELETE_SECRET, what, actor, now)
+            await record_audit(tx, before, EntryType.APP_DELETE_SECRET, what, actor, now)
         return public
 
     return await oauth.db.write(unit)
@@ -205,7 +205,7 @@ async def delete_locked(tx: Tx, app: App, actor: Actor, now: int, reason: str = 
     await token_store.revoke_app_tokens(tx, app.client_id)
     await store.remove(tx, app.client_id)
     data = {"reason": reason} if reason else None
-    await _record_audit(tx, app, EntryType.APP_DELETE, f"deleted the app {app.name}", actor, now, data)
+    await record_audit(tx, app, EntryType.APP_DELETE, f"deleted the app {app.name}", actor, now, data)
 
 
 class AppUsers(Struct, frozen=True):
@@ -239,7 +239,7 @@ async def _require_owner(tx: Tx, org_id: str | None, actor: Actor) -> None:
         await lock_credentials(tx, actor.user_id, actor.credentials_version)
 
 
-async def _record_audit(
+async def record_audit(
     tx: Tx, app: App, kind: EntryType, text: str, actor: Actor, now: int, data: dict[str, Any] | None = None
 ) -> None:
     if app.org_id is not None:

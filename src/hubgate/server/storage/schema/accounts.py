@@ -1,6 +1,6 @@
 """Tables of users and organizations, and of their sessions, links, invitations and personal tokens."""
 
-from sqlalchemy import BigInteger, Column, Index, LargeBinary, Table, Text
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, LargeBinary, Table, Text
 
 from hubgate.server.storage.schema.base import metadata, owner
 
@@ -139,4 +139,24 @@ access_tokens = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("last_used_at", BigInteger),
     Index(None, "user_id"),
+)
+
+# Uploaded pictures of users and organizations, and logos of apps, drawn anew (accounts/pictures/).
+pictures = Table(
+    "pictures",
+    metadata,
+    # The id of the account, or "app-" and the client ID.
+    Column("owner_id", Text, primary_key=True),
+    # The owner, so that the picture is deleted with it: exactly one of the three.
+    owner("users", "user_id", nullable=True),
+    owner("organizations", "org_id", nullable=True),
+    Column("client_id", Text, ForeignKey("apps.client_id", ondelete="CASCADE")),
+    # New with each upload: part of the picture's address.
+    Column("id", Text, nullable=False),
+    Column("small", LargeBinary, nullable=False),
+    Column("large", LargeBinary, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Index(None, "user_id"),
+    Index(None, "org_id"),
+    Index(None, "client_id"),
 )

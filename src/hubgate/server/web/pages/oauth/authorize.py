@@ -12,6 +12,7 @@ from hubgate.server.http.csrf import CSRF_FIELD, Csrf
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.apps.logos import address_of_logo
 from hubgate.server.oauth.apps.management import owner_name
 from hubgate.server.oauth.authorize import sign_in_mark
 from hubgate.server.oauth.authorize.next_step import AskConsent, IssueCode, Reject, SignIn, Visit, next_step
@@ -143,6 +144,7 @@ class _Authorize(Struct, frozen=True):
             view=consent_view(self.oauth, auth_request.access, person, before, given),
             server_groups=await server_groups(self.oauth, auth_request.access, given),
             owner=await owner_name(self.oauth, auth_request.app),
+            logo=await address_of_logo(self.oauth, auth_request.app),
             action=address_of(pairs),
             switch=address_of([*others, ("prompt", prompt)]),
             shown_field=page_mac.FIELD,

@@ -16,6 +16,7 @@ from hubgate.server.edge.routes import KIB, PublicHandler, Route, public
 from hubgate.server.errors import HubError, TooManyRequests, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.apps.logos import address_of_logo
 from hubgate.server.oauth.apps.management import owner_name
 from hubgate.server.oauth.consent import page_mac
 from hubgate.server.oauth.consent import store as consent_store
@@ -123,6 +124,7 @@ class DevicePages(Struct, frozen=True):
             view=consent_view(self.oauth, access, person, before, given),
             server_groups=await server_groups(self.oauth, access, given),
             owner=await owner_name(self.oauth, access.app),
+            logo=await address_of_logo(self.oauth, access.app),
             waiting=waiting,
             minutes=(self.oauth.clock() - code.created_at) // MINUTE,
             from_other_network=network_of(code.ip) != network_of(request.client_ip),

@@ -6,10 +6,12 @@ from typing import Any
 from starlette.responses import RedirectResponse, Response
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import Caller, actor_of
+from hubgate.server.access.caller import Caller, actor_of, caller_of
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization
 from hubgate.server.accounts.organizations import settings, store
+from hubgate.server.accounts.pictures import changes as pictures
+from hubgate.server.accounts.pictures import store as picture_store
 from hubgate.server.edge.routes import KIB, Handler, Route, own
 from hubgate.server.errors import FieldErrors, TooManyRequests
 from hubgate.server.http.request import HubRequest
@@ -20,6 +22,7 @@ from hubgate.server.hub.quotas.quotas import usage_of
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.web.account_paths import address_of, organization_route
 from hubgate.server.web.pages.organizations.members import PATH as MEMBERS
+from hubgate.server.web.pages.picture_forms import ROUTE_OPTIONS, read_picture
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 
 _NEW = "/organizations/new"
@@ -76,6 +79,7 @@ def _profile_routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Rout
                 **submitted,
             },
             "storage": await usage_of(repos, "org", organization.id),
+            "picture": await picture_store.id_of(accounts.db, organization.id),
         }
 
     async def redirect_to_profile(_: HubRequest, organization: Organization) -> Response:
@@ -98,6 +102,20 @@ def _profile_routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Rout
             )
         return pages.redirect(address_of(_PROFILE, organization.name), "Saved.")
 
+    async def set_picture(request: HubRequest, organization: Organization) -> Response:
+        try:
+            picture = await pictures.draw(accounts, caller_of(request).user, await read_picture(request))
+        except FieldErrors as error:
+            return pages.show_errors(request, _PROFILE_PAGE, error, "picture", **await values(organization))
+        await pictures.set_of_organization(accounts, organization, picture, actor_of(request))
+        return pages.redirect(
+            address_of(_PROFILE, organization.name), "The picture was saved. Other pages show it within a minute."
+        )
+
+    async def remove_picture(request: HubRequest, organization: Organization) -> Response:
+        await pictures.remove_of_organization(accounts, organization, actor_of(request))
+        return pages.redirect(address_of(_PROFILE, organization.name), "The picture was removed.")
+
     async def set_billing(request: HubRequest, organization: Organization) -> Response:
         can_pay = request.form_fields.get("can_pay") == "on"
         await settings.set_billing(accounts, organization, can_pay, actor_of(request))
@@ -111,14 +129,18 @@ def _profile_routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Rout
             return pages.show_errors(request, _PROFILE_PAGE, error, "name", **await values(organization, name=name))
         return pages.redirect(address_of(_PROFILE, name), f"Renamed to {name}.")
 
-    def page(method: str, path: str, handler: Handler[Organization], action: Action, summary: str) -> Route:
-        surface, cap = Surface.PAGE, 16 * KIB
-        return organization_route(accounts, method, _ROOT + path, handler, surface, action, summary, body_cap=cap)
+    def page(
+        method: str, path: str, handler: Handler[Organization], action: Action, summary: str, **more: Any
+    ) -> Route:
+        surface, more = Surface.PAGE, {"body_cap": 16 * KIB, **more}
+        return organization_route(accounts, method, _ROOT + path, handler, surface, action, summary, **more)
 
     return [
         page("GET", "", redirect_to_profile, Action.ORG_READ_SETTINGS, "An organization's settings"),
         page("GET", "/profile", show, Action.ORG_READ_SETTINGS, "An organization's profile"),
         page("POST", "/profile", save, _CHANGE, "Change an organization's profile"),
+        page("POST", "/picture", set_picture, _CHANGE, "Upload an organization's picture", **ROUTE_OPTIONS),
+        page("POST", "/picture/delete", remove_picture, _CHANGE, "Remove an organization's picture"),
         page("POST", "/billing", set_billing, _CHANGE, "Set whether a payment method is set up"),
         page("POST", "/rename", rename, _CHANGE, "Rename an organization"),
     ]

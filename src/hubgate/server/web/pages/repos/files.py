@@ -7,6 +7,7 @@ import unicodedata
 
 from markupsafe import Markup
 from msgspec import Struct
+from pygit2.enums import FileMode
 from starlette.responses import RedirectResponse, Response
 
 from hubgate.server.access.actions import Action
@@ -23,6 +24,7 @@ from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.files.media_types import is_image
 from hubgate.server.web.files.resolve import READABLE_BEFORE_GATE
 from hubgate.server.web.markdown import EXTENSIONS, DocumentLocation, render_markdown
+from hubgate.server.web.pages.repos.editing.text import LARGEST_TEXT
 from hubgate.server.web.pages.repos.page_context import RepoLocation, RepoPageContext, address, page_number
 
 ROWS = 100
@@ -31,7 +33,6 @@ SEARCH_DEPTH = 100
 _VERBS = ("tree", "commits")
 
 
-LARGEST_TEXT = 256 * 1024
 MAX_LINES = 5_000
 # Bidirectional controls, which can make code look different from what it does.
 _BIDI_CONTROLS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -47,6 +48,8 @@ class FileView(Struct, frozen=True):
     has_bidi_controls: bool = False
     # Why nothing is shown.
     reason: str = ""
+    # Whether the whole file is text that a form can edit.
+    is_text: bool = False
 
 
 def routes(base: RepoPageContext) -> list[Route]:
@@ -89,6 +92,7 @@ def _folder_routes(base: RepoPageContext) -> list[Route]:
             newest=newest,
             number=number,
             last=max(1, -(-found.total // ROWS)),
+            may_change=base.may_change(request, location),
             **await base.picker(location),
         )
 
@@ -113,8 +117,8 @@ def _file_routes(base: RepoPageContext) -> list[Route]:
             raise NotFound(f"File {location.path[:200]} not found at {location.rev[:100]}.")
         if entry.type is EntryType.DIRECTORY:
             return RedirectResponse(location.to("tree", location.path), 303)
-        may_read = base.may(request, repo, Action.REPO_READ_CONTENT)
-        may_read = may_read or location.path in await _readable_before_gate(base, location)
+        may_edit = base.may(request, repo, Action.REPO_READ_CONTENT)
+        may_read = may_edit or location.path in await _readable_before_gate(base, location)
         plain = request.query().get("plain") == "1"
         view = await view_of(base, location, entry, plain=plain) if may_read else FileView()
         changes = await history.recent_changes(folder, location.sha, [location.path], SEARCH_DEPTH)
@@ -131,6 +135,8 @@ def _file_routes(base: RepoPageContext) -> list[Route]:
             plain=plain,
             is_markdown=_has_extension(location.path, EXTENSIONS),
             change=changes.get(location.path),
+            may_change=base.may_change(request, location),
+            may_edit=may_edit and entry.mode != FileMode.LINK,
             **await base.picker(location),
         )
 
@@ -162,16 +168,16 @@ def _view(content: bytes, location: RepoLocation, plain: bool) -> FileView:
     if "\0" in text:
         return FileView(reason="Not text.")
     if not text:
-        return FileView(reason="Empty.")
+        return FileView(reason="Empty.", is_text=True)
     if _has_extension(location.path, EXTENSIONS) and not plain:
         document = DocumentLocation(location.repo.path, location.rev, location.path.rpartition("/")[0])
-        return FileView(markdown=render_markdown(split_readme(text)[1], document))
+        return FileView(markdown=render_markdown(split_readme(text)[1], document), is_text=True)
     lines = re.split(r"\r\n|\n|\r", _BIDI_CONTROLS.sub(_spell_out, text))
     if lines and not lines[-1]:
         lines.pop()
     if len(lines) > MAX_LINES:
-        return FileView(reason=f"More than {MAX_LINES:,} lines: too many to show here.")
-    return FileView(lines=tuple(lines), has_bidi_controls=_BIDI_CONTROLS.search(text) is not None)
+        return FileView(reason=f"More than {MAX_LINES:,} lines: too many to show here.", is_text=True)
+    return FileView(lines=tuple(lines), has_bidi_controls=_BIDI_CONTROLS.search(text) is not None, is_text=True)
 
 
 def _spell_out(match: re.Match[str]) -> str:

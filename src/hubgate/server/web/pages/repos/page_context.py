@@ -17,7 +17,7 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import lookup, store
 from hubgate.server.hub.repos.lookup import Revision
-from hubgate.server.hub.repos.model import MAIN, Repo, RepoType
+from hubgate.server.hub.repos.model import MAIN, Repo, RepoType, is_pull_request
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 from hubgate.server.web.repo_routes import EndpointForType, first_rest_segment, repo_endpoint
@@ -67,16 +67,14 @@ class RepoPageContext(Struct, frozen=True):
         summary: str,
         *,
         body_cap: int = 16 * KIB,
-        accepts_token: bool = False,
+        **more: Any,
     ) -> list[Route]:
         """Create a route per repo type."""
         routes = []
         for kind in RepoType:
             path = f"/{kind.url_prefix}{{namespace}}/{{repo}}{tail}"
             about = summary.replace("repo", kind.value, 1)
-            given = endpoint(kind, path)
-            route = Route(method, path, given, Surface.PAGE, about, body_cap=body_cap, accepts_token=accepts_token)
-            routes.append(route)
+            routes.append(Route(method, path, endpoint(kind, path), Surface.PAGE, about, body_cap=body_cap, **more))
         return routes
 
     def views(self, tail: str, handler: Handler[Repo], summary: str) -> list[Route]:
@@ -107,6 +105,14 @@ class RepoPageContext(Struct, frozen=True):
 
     def may(self, request: HubRequest, repo: Repo, action: Action) -> bool:
         return decide(caller_of(request).identity, action, repo.as_resource()).allowed
+
+    def may_change(self, request: HubRequest, location: RepoLocation) -> bool:
+        """Whether to offer forms that change files here: by a commit, or by a pull request. The forms check again."""
+        ref, repo = location.revision.ref or "", location.repo
+        if not ref.startswith("refs/heads/"):
+            return is_pull_request(ref) and self.may(request, repo, Action.REPO_WRITE)
+        proposes = not repo.discussions_disabled and self.may(request, repo, Action.DISCUSSION_OPEN)
+        return proposes or self.may(request, repo, Action.REPO_WRITE)
 
     async def location(self, request: HubRequest, repo: Repo) -> RepoLocation:
         """Parse revision and path from the end of the address."""

@@ -10,6 +10,8 @@ from hubgate.server.accounts import addresses, own_account
 from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Person, User
+from hubgate.server.accounts.pictures import changes as pictures
+from hubgate.server.accounts.pictures import store as picture_store
 from hubgate.server.edge.routes import KIB, Handler, Route, own
 from hubgate.server.errors import Conflict, FieldErrors, HubError, TooManyRequests
 from hubgate.server.http.request import HubRequest
@@ -19,11 +21,12 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.quotas.quotas import usage_of
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.web import cookies
+from hubgate.server.web.pages.picture_forms import ROUTE_OPTIONS, read_picture
 from hubgate.server.web.rendering import Pages
 
 PATH, RENAME, DELETE = "/settings/profile", "/settings/rename", "/settings/delete"
 EMAIL, CONFIRMATION = "/settings/email", "/settings/email/confirmation"
-MAIL, BILLING = "/settings/discussion-mail", "/settings/billing"
+MAIL, BILLING, PICTURE = "/settings/discussion-mail", "/settings/billing", "/settings/picture"
 _PROFILE_PAGE, _DELETE_PAGE = "settings/profile.html", "settings/delete.html"
 _READ, _WRITE, _CREDENTIALS = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS, Action.ACCOUNT_CREDENTIALS
 
@@ -44,6 +47,7 @@ def _profile_routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Rout
             "values": values_for(user, **submitted),
             "wants_discussion_mail": wants_mail,
             "storage": await usage_of(repos, "user", user.id),
+            "picture": await picture_store.id_of(accounts.db, user.id),
         }
 
     async def show_errors(request: HubRequest, user: User, error: HubError, at: str, **submitted: str) -> Response:
@@ -60,6 +64,19 @@ def _profile_routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Rout
         except FieldErrors as error:
             return await show_errors(request, user, error, "fullname", fullname=fullname, website=website)
         return pages.redirect(PATH, "Profile saved.")
+
+    async def set_picture(request: HubRequest, caller: Caller) -> Response:
+        user = caller.user
+        try:
+            picture = await pictures.draw(accounts, user, await read_picture(request))
+        except FieldErrors as error:
+            return await show_errors(request, user, error, "picture")
+        await pictures.set_of_user(accounts, user, picture)
+        return pages.redirect(PATH, "Your picture was saved. Other pages show it within a minute.")
+
+    async def remove_picture(_: HubRequest, caller: Caller) -> Response:
+        await pictures.remove_of_user(accounts, caller.user)
+        return pages.redirect(PATH, "Your picture was removed.")
 
     async def set_mail(request: HubRequest, caller: Caller) -> Response:
         wanted, user_id = request.form_fields.get("discussion_mail") == "on", caller.user.id
@@ -101,6 +118,8 @@ def _profile_routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Rout
     return [
         Route("GET", PATH, own(_READ, profile), Surface.PAGE, "Profile, name and e-mail address"),
         post(PATH, save, _WRITE, "Save the profile"),
+        Route("POST", PICTURE, own(_WRITE, set_picture), Surface.PAGE, "Upload your picture", **ROUTE_OPTIONS),
+        post(f"{PICTURE}/delete", remove_picture, _WRITE, "Remove your picture"),
         post(MAIL, set_mail, _WRITE, "Turn mail about discussions and access requests on or off"),
         post(RENAME, rename, _WRITE, "Change the user name"),
         post(EMAIL, change_email, _CREDENTIALS, "Change the e-mail address"),

@@ -27,20 +27,28 @@ class AppPageContext(Struct, frozen=True):
     oauth: OAuth
     accounts: Accounts
 
-    def routes(self, method: str, path: str, handler: Handler[OwnerContext], summary: str) -> list[Route]:
+    def routes(self, method: str, path: str, handler: Handler[OwnerContext], summary: str, **more: Any) -> list[Route]:
         return [
-            self._route(None, method, path, handler, summary),
-            self.organization_route(method, path, handler, summary),
+            self._route(None, method, path, handler, summary, **more),
+            self.organization_route(method, path, handler, summary, **more),
         ]
 
-    def organization_route(self, method: str, path: str, handler: Handler[OwnerContext], summary: str) -> Route:
-        return self._route(self.accounts, method, path, handler, f"{summary} (an organization's)")
+    def organization_route(
+        self, method: str, path: str, handler: Handler[OwnerContext], summary: str, **more: Any
+    ) -> Route:
+        return self._route(self.accounts, method, path, handler, f"{summary} (an organization's)", **more)
 
     def _route(
-        self, accounts: Accounts | None, method: str, path: str, handler: Handler[OwnerContext], summary: str
+        self,
+        accounts: Accounts | None,
+        method: str,
+        path: str,
+        handler: Handler[OwnerContext],
+        summary: str,
+        **more: Any,
     ) -> Route:
-        form = path not in _VIEWS
-        return APPLICATIONS.route(accounts, method, path, handler, Surface.PAGE, summary, form=form, body_cap=_CAP)
+        more = {"form": path not in _VIEWS, "body_cap": _CAP, **more}
+        return APPLICATIONS.route(accounts, method, path, handler, Surface.PAGE, summary, **more)
 
     def show(
         self,

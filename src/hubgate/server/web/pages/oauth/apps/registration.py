@@ -9,11 +9,12 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from hubgate.server.accounts import single_use_forms
+from hubgate.server.accounts.pictures import changes as pictures
 from hubgate.server.accounts.single_use_forms import AlreadyUsed
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
-from hubgate.server.oauth.apps import management
+from hubgate.server.oauth.apps import logos, management
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.exchange import issued_tokens
 from hubgate.server.oauth.operator_requests import submission
@@ -22,6 +23,7 @@ from hubgate.server.web.pages.listing import list_page
 from hubgate.server.web.pages.oauth.apps.form import EMPTY_APP, MATCHES, apply_form, lifetimes, scope_choice
 from hubgate.server.web.pages.oauth.apps.page_context import ONE, AppPageContext
 from hubgate.server.web.pages.oauth.quickstart import snippets
+from hubgate.server.web.pages.picture_forms import ROUTE_OPTIONS, read_picture
 from hubgate.server.web.rendering import NO_ERRORS
 
 _DELETE = f"{ONE}/delete"
@@ -108,6 +110,7 @@ def _settings(base: AppPageContext) -> list[Route]:
             refusals=await oauth.refusals.of_app(app.client_id),
             operator_requests=await submission.of_app(oauth, app),
             live=await issued_tokens.count(oauth, app) if context.organization else 0,
+            logo=await logos.address_of_logo(oauth, app),
         )
 
     async def show_app(request: HubRequest, context: OwnerContext) -> Response:
@@ -122,9 +125,25 @@ def _settings(base: AppPageContext) -> list[Route]:
             return await show(request, context, app, apply_form(app, form), error.fields)
         return base.pages.redirect(context.address_of(app.client_id), f"Saved {changed.name}.")
 
+    async def set_logo(request: HubRequest, context: OwnerContext) -> Response:
+        app = await base.app(request, context)
+        try:
+            picture = await pictures.draw(base.accounts, context.user, await read_picture(request))
+        except FieldErrors as error:
+            return await show(request, context, app, app, error.fields)
+        await logos.set_logo(base.oauth, app, picture, context.actor)
+        return base.pages.redirect(context.address_of(app.client_id), "The logo was saved.")
+
+    async def remove_logo(request: HubRequest, context: OwnerContext) -> Response:
+        app = await base.app(request, context)
+        await logos.remove_logo(base.oauth, app, context.actor)
+        return base.pages.redirect(context.address_of(app.client_id), "The logo was removed.")
+
     return [
         *base.routes("GET", ONE, show_app, "One app"),
         *base.routes("POST", ONE, save, "Change an app"),
+        *base.routes("POST", f"{ONE}/logo", set_logo, "Upload an app's logo", **ROUTE_OPTIONS),
+        *base.routes("POST", f"{ONE}/logo/delete", remove_logo, "Remove an app's logo"),
     ]
 
 
