@@ -93,7 +93,9 @@ def test_tokens_webhook_reports_exactly_what_the_policy_lets_the_token_read(hub:
         of_organization: bool,
     ) -> None:
         webhook_id = of_acme if of_organization else mine
-        limits = [(me.id, "user", own, None)] if own is not None else []
+        limits: list[tuple[str, str, frozenset[str], int | None]] = []
+        if own is not None:
+            limits.append((me.id, "user", own, None))
         # Those of an earlier membership no longer apply.
         limits += [(orgs[name], "org", scopes, 4 if stale else 5) for name, (scopes, stale) in granted.items()]
         limits += [(repo.id, "repo", frozenset({scope}), 5) for repo, scope in chosen.items()]
@@ -105,8 +107,10 @@ def test_tokens_webhook_reports_exactly_what_the_policy_lets_the_token_read(hub:
                 sql = "INSERT INTO memberships (org_id, user_id, role, joined_at) VALUES (:org, :me, :role, 5)"
                 await tx.exec(sql, {"org": orgs[name], "me": me.id, "role": int(role)})
             for target, kind, scopes, joined_at in limits:
-                values = {"token": token.id, "id": target, "kind": kind, "s": join_scopes(scopes), "j": joined_at}
-                await tx.exec(ADD_LIMIT, values)
+                await tx.exec(
+                    ADD_LIMIT,
+                    {"token": token.id, "id": target, "kind": kind, "s": join_scopes(scopes), "j": joined_at},
+                )
             await tx.exec(
                 """
                 UPDATE webhooks SET client_id = :client_id, grant_kind = 'token', granted_by = :me, granted_scopes = ''

@@ -84,7 +84,7 @@ async def _limits(hub: Hub, user: User, allowed: Sequence[str]) -> NewLimits:
     everywhere, places = frozenset[str](), list[NewLimit]()
     for text in allowed:
         place, _, names = text.partition("=")
-        scopes = frozenset(names.split(","))
+        scopes = frozenset(filter(None, names.split(",")))
         org_ids = [m.organization.id for m in memberships if m.organization.name.lower() == place.lower()]
         if place == "everywhere":
             everywhere |= scopes

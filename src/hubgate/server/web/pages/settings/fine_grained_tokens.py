@@ -1,6 +1,6 @@
 """The form for a fine-grained token: expiry, permissions, organizations and repos. It works without JavaScript."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from typing import Any
 
 from msgspec import Struct
@@ -15,7 +15,7 @@ from hubgate.server.accounts.model import Person
 from hubgate.server.accounts.roles import TokenRole
 from hubgate.server.accounts.single_use_forms import AlreadyUsed
 from hubgate.server.accounts.tokens import limits, personal
-from hubgate.server.accounts.tokens.limits import NewLimits
+from hubgate.server.accounts.tokens.limits import NewLimit, NewLimits
 from hubgate.server.accounts.tokens.model import DEFAULT_LIFETIME, check_token_name, parse_expiry
 from hubgate.server.edge.routes import KIB, Route, own
 from hubgate.server.errors import FieldErrors
@@ -105,7 +105,8 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Route]:
 
     async def checked(caller: Caller, person: Person, form: TokenForm) -> tuple[int | None, NewLimits]:
         """The expiry and the limits; FieldErrors names every invalid field."""
-        checks, found, expires_at = FieldChecks(), [], None
+        checks, found = FieldChecks(), list[NewLimit]()
+        expires_at: int | None = None
         checks.check("name", check_token_name, form.name)
         try:
             expires_at = parse_expiry(form.expires, form.expires_on, accounts.clock())
@@ -146,7 +147,7 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Route]:
     ]
 
 
-def _check_pair(checks: FieldChecks, places: Any, scopes: Any, field: str, scope_field: str, place: str) -> None:
+def _check_pair(checks: FieldChecks, places: Sized, scopes: Sized, field: str, scope_field: str, place: str) -> None:
     """Permissions need a place, and a place needs permissions."""
     if places and not scopes:
         checks.add_error(scope_field, f"Choose what the token may do there, or choose no {place.split()[-1]}.")
