@@ -14,7 +14,9 @@ from tests.access.expectations import (
     SESSION_ONLY,
     WITHOUT_SCOPE,
 )
-from tests.access.scenes import Caller, Scene
+from tests.access.scenes import LIMITED, ROLES, Caller, Scene
+
+from hubgate.server.access.resource import Post, Repo
 
 OPENED = {scope: frozenset(actions.split()) for scope, actions in OPENED_BY.items()}
 
@@ -36,8 +38,10 @@ def expected(caller: Caller, action: str, scene: Scene) -> str:
 def _for_app(caller: Caller, action: str, scene: Scene) -> str:
     cells = FULL[action][scene.condition]
     fenced = caller.kind == "exchanged"
-    own_in_reach = scene.column == "own" and (not fenced or action in KNOWN_ACROSS_THE_FENCE)
-    in_reach = caller.inside or own_in_reach
+    limited = caller.kind == LIMITED
+    owned = not fenced and (not limited or caller.own or _is_chosen(caller, scene))
+    own_in_reach = scene.column == "own" and (owned or action in KNOWN_ACROSS_THE_FENCE)
+    in_reach = caller.inside or own_in_reach or (scene.column in ROLES and _is_chosen(caller, scene))
     may = cells[scene.column if in_reach else "stranger"]
     if may == "H":
         return "H"
@@ -58,9 +62,24 @@ def _looking(action: str) -> str:
 def _opens(caller: Caller, action: str, scene: Scene, in_reach: bool) -> bool:
     if action in WITHOUT_SCOPE:
         return True
-    doors = [action in OPENED[scope] for scope in caller.scopes if in_reach or action.startswith("discussion.")]
-    if "contribute-repos" in caller.scopes and scene.created_by_app and in_reach:
+    scopes = _effective(caller, scene)
+    doors = [action in OPENED[scope] for scope in scopes if in_reach or action.startswith("discussion.")]
+    if caller.kind != LIMITED and "contribute-repos" in scopes and scene.created_by_app and in_reach:
         doors.append(action in CONTRIBUTE_OPENS_IN_CREATED)
-    if "gated-repos" in caller.scopes and scene.admitted:
+    for_anyone = scopes if caller.kind != LIMITED or _is_chosen(caller, scene) else caller.everywhere
+    if "gated-repos" in for_anyone and scene.admitted:
         doors.append(action in GATED_OPENS_WHERE_ADMITTED)
     return any(doors)
+
+
+def _effective(caller: Caller, scene: Scene) -> frozenset[str]:
+    """The scopes that apply to the resource. A fine-grained token has some everywhere and others in its places."""
+    if caller.kind != LIMITED:
+        return caller.scopes
+    here = caller.inside or (caller.own and scene.column == "own") or _is_chosen(caller, scene)
+    return caller.everywhere | (caller.scopes if here else frozenset())
+
+
+def _is_chosen(caller: Caller, scene: Scene) -> bool:
+    """Whether it is the repo that a fine-grained token is limited to."""
+    return caller.chosen and isinstance(scene.resource, Repo | Post)

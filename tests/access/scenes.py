@@ -1,18 +1,20 @@
 """Callers and resources, built from the columns and conditions of the expectation tables."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.identity import Identity
+from hubgate.server.access.identity import NO_GRANTS, Identity
 from hubgate.server.access.resource import Account, Collection, Namespace, Organization, Post, Repo, Resource
 from hubgate.server.accounts.roles import Role, TokenRole
+from hubgate.server.accounts.tokens.limits import EVERYWHERE_SCOPES
 from hubgate.server.scopes import SCOPE_NAMES
 
 ME, SOMEONE = "user-me", "user-someone"
 ACME, CLUB, FOREIGN = "org-acme", "org-club", "org-foreign"
 APP, OTHER_APP = "app-asking", "app-other"
+CHOSEN, LIMITED = "repo-chosen", "limited"
 
 ROLES = {
     "read": Role.READ,
@@ -31,6 +33,10 @@ SCOPE_SETS: tuple[frozenset[str], ...] = tuple(
         *(frozenset({name, "write-discussions"}) for name in SCOPE_NAMES),
     }
 )
+
+
+# For fine-grained tokens, which have places besides: each scope alone, none and all.
+LIMITED_SETS = (frozenset(), SCOPE_NAMES, *(frozenset({name}) for name in sorted(SCOPE_NAMES)))
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,10 @@ class Caller:
     kind: str
     scopes: frozenset[str] = frozenset()
     inside: bool = False
+    # Of a fine-grained token: the scopes that apply everywhere, and whether it reaches the own account, or the repo.
+    everywhere: frozenset[str] = frozenset()
+    own: bool = False
+    chosen: bool = False
 
 
 def callers(column: str) -> Iterator[Caller]:
@@ -76,6 +86,21 @@ def callers(column: str) -> Iterator[Caller]:
         for org in (ACME, CLUB):
             token = Identity.exchanged(ME, members, client_id=APP, scopes=scopes, organization=org)
             yield Caller(token, "exchanged", scopes, in_acme and org == ACME)
+    for scopes in LIMITED_SETS:
+        everywhere = scopes & EVERYWHERE_SCOPES.keys()
+        yield Caller(_limited(members, everywhere), LIMITED, everywhere=everywhere)
+        yield Caller(_limited(members, owners={ACME: scopes}), LIMITED, scopes, inside=in_acme)
+        yield Caller(_limited(members, owners={ME: scopes, CLUB: scopes}), LIMITED, scopes, own=True)
+        yield Caller(_limited(members, repos={CHOSEN: scopes}), LIMITED, scopes, chosen=True)
+
+
+def _limited(
+    members: Mapping[str, Role],
+    scopes: frozenset[str] = frozenset(),
+    owners: Mapping[str, frozenset[str]] = NO_GRANTS,
+    repos: Mapping[str, frozenset[str]] = NO_GRANTS,
+) -> Identity:
+    return Identity.fine_grained(ME, members, token_id="limited", scopes=scopes, owners=owners, repos=repos)
 
 
 def scenes(action: Action, condition: str, column: str) -> Iterator[Scene]:
@@ -110,6 +135,6 @@ def _on_repos(action: Action, owner: Namespace, column: str, condition: str) -> 
         if granted and column == "nobody" and visibility == "open":
             continue
         for creator, client in product(creators, (None, OTHER_APP, APP)):
-            repo = Repo(owner, private, gated, granted, creator, client)
+            repo = Repo(owner, private, gated, granted, creator, client, id=CHOSEN)
             thing = repo if not author else Post(repo, ME if author == "mine" else SOMEONE)
             yield Scene(thing, column, condition, private, gated and granted and not private, client == APP)

@@ -115,14 +115,16 @@ _QUERIES = {"/info/refs": "?service=git-receive-pack", _MEMBERS: "?email=vic@exa
 
 _WRITE, _CONTENT = (Action.REPO_WRITE,), (Action.REPO_READ_CONTENT,)
 _WRITE_OR_PROPOSE = (Action.REPO_WRITE, Action.DISCUSSION_OPEN)
+# The author of an open pull request may push to it.
+_PUSH = (Action.REPO_WRITE, Action.DISCUSSION_PUSH)
 # Actions these requests need besides the first one of their route; one of each group.
 _FURTHER: tuple[tuple[str, str, tuple[Action, ...]], ...] = (
     ("POST", "/commit/{rev:path}", _WRITE),
     ("POST", "/preupload/{rev:path}", _WRITE),
     ("GET", "/xet-write-token/{rev:path}", _WRITE),
     ("GET", "/resolve/{rest:path}", _CONTENT),
-    ("GET", "/info/refs", _WRITE),
-    ("POST", "/git-receive-pack", _WRITE),
+    ("GET", "/info/refs", _PUSH),
+    ("POST", "/git-receive-pack", _PUSH),
     ("POST", "/objects/batch", _WRITE_OR_PROPOSE),
     *(("GET", f"/{verb}/{{rest:path}}", _WRITE_OR_PROPOSE) for verb in ("new", "edit", "upload", "delete")),
     *(("POST", f"/{verb}/{{rest:path}}", _WRITE) for verb in ("new", "edit", "upload", "delete")),

@@ -6,7 +6,15 @@ from dataclasses import dataclass, replace
 import httpx
 from tests.bed.apps import Client, approve, create_app, pkce_pair, redirect_parameters
 from tests.bed.exchange import create_exchange_app, exchange_token
-from tests.bed.people import Page, api, browser_of, create_organization, create_token, create_user
+from tests.bed.people import (
+    Page,
+    api,
+    browser_of,
+    create_limited_token,
+    create_organization,
+    create_token,
+    create_user,
+)
 from tests.bed.repos import create_commit, create_repo
 from tests.bed.running_hub import RunningHub
 from tests.bed.webhooks import settle
@@ -18,6 +26,15 @@ from hubgate.server.accounts.model import Organization as OrganizationRow
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role, TokenRole
+from hubgate.server.accounts.tokens.limits import (
+    EVERYWHERE_SCOPES,
+    ORG,
+    OWNER_SCOPES,
+    REPO,
+    REPO_SCOPES,
+    NewLimit,
+    own_account,
+)
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.resources import Hub
 from hubgate.server.scopes import SCOPE_NAMES
@@ -36,6 +53,8 @@ class Sender:
     headers: dict[str, str]
     csrf: str = ""
     works: bool = True
+    # A token of vic: what it may not do is refused because of its limits.
+    is_owners: bool = False
 
     @property
     def is_browser(self) -> bool:
@@ -82,7 +101,7 @@ def stage(hub: RunningHub) -> Stage:
         collection = _collection(client)
         own = _belongings(hub, client, vic, "/api/settings")
         organizations = _belongings(hub, client, vic, "/api/organizations/acme/settings")
-    senders = list(_senders(hub, acme, fred, rita, carl))
+    senders = [*_senders(hub, acme, fred, rita, carl), *_limited_senders(hub, vic, rita, acme.id, repos)]
     return Stage(hub, vic, acme.id, repos, comments, collection, own, organizations, senders, owners)
 
 
@@ -107,7 +126,9 @@ def _repos(client: httpx.Client, vic: User, acme_id: str) -> Iterator[tuple[str,
             body = {"tag": "v1"} if kind == "tag" else {}
             rev = "main" if kind == "tag" else "side"
             assert client.post(f"/api/{repo_type}s/{name}/{kind}/{rev}", json=body).status_code == 200
-        yield f"{repo_type}s", (name, Repo(owner, private=private, creator_id=vic.id, label=f"{repo_type} {name}"))
+        repo_id = client.get(f"/api/{repo_type}s/{name}").json()["_id"]
+        label = f"{repo_type} {name}"
+        yield f"{repo_type}s", (name, Repo(owner, private=private, creator_id=vic.id, label=label, id=repo_id))
 
 
 def _collection(client: httpx.Client) -> dict[str, str]:
@@ -158,7 +179,7 @@ def _senders(hub: RunningHub, acme: OrganizationRow, fred: User, rita: User, car
         (fred, "former member", {}),
     ):
         yield _browser(hub, user, f"{what}'s session", roles)
-        for role in TokenRole:
+        for role in (TokenRole.READ, TokenRole.WRITE):
             identity = Identity.personal(user.id, roles, role=role)
             yield Sender(f"{what}'s {role.value} token", identity, _bearer(create_token(hub, user, role.value)))
     everything = tuple(sorted(SCOPE_NAMES))
@@ -183,6 +204,35 @@ def _senders(hub: RunningHub, acme: OrganizationRow, fred: User, rita: User, car
         await members.remove(opened.accounts, acme, fred, SYSTEM)
 
     hub.call(take_away)
+
+
+def _limited_senders(
+    hub: RunningHub, vic: User, rita: User, acme_id: str, repos: dict[str, tuple[str, Repo]]
+) -> Iterator[Sender]:
+    """Fine-grained tokens, each with every scope in a place; vic herself may do everything."""
+    annex = create_organization(hub, "annex", vic)
+    roles = {acme_id: Role.ADMIN, annex.id: Role.ADMIN}
+    dataset = repos["datasets"][1]
+    elsewhere = [NewLimit(ORG, annex.id, annex.id, frozenset(OWNER_SCOPES))]
+    reading = frozenset({"read-repos", "read-collections", "read-billing"})
+    for name, user, held, everywhere, places in (
+        ("another organization", vic, roles, frozenset(EVERYWHERE_SCOPES), elsewhere),
+        ("one repo", vic, roles, frozenset(), [NewLimit(REPO, dataset.id, vic.id, frozenset(REPO_SCOPES))]),
+        ("reading in acme", vic, roles, frozenset(), [NewLimit(ORG, acme_id, acme_id, reading)]),
+        ("the own account", vic, roles, frozenset(), [own_account(vic, OWNER_SCOPES)]),
+        ("acme, by a reader", rita, {acme_id: Role.READ}, frozenset(),
+         [NewLimit(ORG, acme_id, acme_id, frozenset(OWNER_SCOPES))]),
+    ):  # fmt: skip
+        text, token = create_limited_token(hub, user, everywhere, places)
+        identity = Identity.fine_grained(
+            user.id,
+            held,
+            token_id=token.id,
+            scopes=everywhere,
+            owners={place.target_id: place.scopes for place in places if place.kind != REPO},
+            repos={place.target_id: place.scopes for place in places if place.kind == REPO},
+        )
+        yield Sender(f"token limited to {name}", identity, _bearer(text), is_owners=user is vic)
 
 
 def _consented(app: Client, user: User, roles: Roles, scopes: Sequence[str], organizations: list[str]) -> Sender:

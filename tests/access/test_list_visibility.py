@@ -6,7 +6,7 @@ from itertools import count, product
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.access.test_properties import APPS, ORGS, USERS, callers
+from tests.access.test_properties import CLIENTS, ORGS, USERS, callers
 from tests.bed.running_hub import RunningHub
 
 from hubgate.server.access.actions import Action
@@ -28,7 +28,7 @@ OWNERS = [*(("user", user) for user in USERS), *(("org", org) for org in ORGS)]
 def every_repo() -> list[Repo]:
     """For each owner: open, gated and private, created by each person, through each app and through none."""
     numbers = count()
-    made = product(OWNERS, (0, 1), ("", "manual"), USERS, (None, *APPS))
+    made = product(OWNERS, (0, 1), ("", "manual"), USERS, (None, *CLIENTS))
     return [
         Repo(
             id=f"{number:024x}",

@@ -53,7 +53,7 @@ def test_refusal_names_exactly_the_scopes_that_would_help(action: Action) -> Non
         for column in [column for column, letter in cells.items() if letter != "-"]:
             things = list(scenes(action, condition, column))
             for caller in callers(column):
-                if caller.identity.is_app and caller.scopes in FEW:
+                if caller.identity.is_scoped and caller.scopes in FEW:
                     _check_named(caller.identity, action, things)
 
 
@@ -67,7 +67,7 @@ def _check_named(token: Identity, action: Action, things: list[Scene]) -> None:
         alone = tuple(scope for scope in ORDER if decide(wider[scope], action, scene.resource).allowed)
         if alone != decision.scopes:
             assert (scene.private, alone) == (True, ()), decision
-            assert decision.scopes == DISCUSS_AND_READ[scene.created_by_app]
+            assert decision.scopes == DISCUSS_AND_READ[scene.created_by_app and token.client_id == APP]
             both = widened(token, "write-discussions", "read-repos")
             assert decide(both, action, scene.resource).allowed
 
@@ -87,7 +87,11 @@ def test_decisions_on_the_hub_itself_match_the_table(name: str) -> None:
         "session": [Identity.session(ME, members)],
         "operator's session": [Identity.session(ME, members, operator=True)],
         "tokens": [
-            *(Identity.personal(ME, members, role=role) for role in TokenRole),
+            *(Identity.personal(ME, members, role=role) for role in (TokenRole.READ, TokenRole.WRITE)),
+            *(
+                Identity.fine_grained(ME, members, token_id="t", scopes=scopes, owners={ME: scopes}, repos={})
+                for scopes in SCOPE_SETS
+            ),
             *(
                 Identity.consented(ME, members, client_id=APP, scopes=scopes, organizations={ACME: scopes})
                 for scopes in SCOPE_SETS

@@ -10,11 +10,15 @@ from hubgate.server.access.identity import CredentialKind, Identity
 from hubgate.server.access.policy import decide
 from hubgate.server.access.resource import HUB, Account, Collection, Hub, Organization, Post, Repo, Resource
 from hubgate.server.accounts.roles import Role, TokenRole
+from hubgate.server.accounts.tokens.limits import EVERYWHERE_SCOPES, REPO_SCOPES
 from hubgate.server.scopes import SCOPE_NAMES
 
 USERS = ("me", "someone")
 ORGS = ("acme", "club", "foreign")
 APPS = ("app", "other-app")
+# Also a fine-grained token.
+CLIENTS = (*APPS, "token:limited")
+REPOS = tuple(f"{number:024x}" for number in range(0, 160, 20))
 
 scope_sets = st.frozensets(st.sampled_from(sorted(SCOPE_NAMES)))
 grants = st.dictionaries(st.sampled_from(ORGS), scope_sets)
@@ -27,7 +31,8 @@ repos = st.builds(
     gated=st.booleans(),
     granted=st.booleans(),
     creator_id=st.sampled_from((None, *USERS)),
-    creator_client=st.sampled_from((None, *APPS)),
+    creator_client=st.sampled_from((None, *CLIENTS)),
+    id=st.sampled_from(REPOS),
 )
 of_kind: dict[type, st.SearchStrategy[Resource]] = {
     Repo: repos,
@@ -46,12 +51,25 @@ def deeds(draw: st.DrawFn) -> tuple[Action, Resource]:
 
 
 @st.composite
+def fine_grained(draw: st.DrawFn, members: dict[str, Role]) -> Identity:
+    return Identity.fine_grained(
+        "me",
+        members,
+        token_id="limited",
+        scopes=draw(st.frozensets(st.sampled_from(sorted(EVERYWHERE_SCOPES)))),
+        owners=draw(st.dictionaries(st.sampled_from(("me", *ORGS)), scope_sets)),
+        repos=draw(st.dictionaries(st.sampled_from(REPOS), st.frozensets(st.sampled_from(sorted(REPO_SCOPES))))),
+    )
+
+
+@st.composite
 def tokens(draw: st.DrawFn) -> Identity:
     members, scopes, app = draw(memberships), draw(scope_sets), draw(st.sampled_from(APPS))
     return draw(
         st.sampled_from(
             (
-                Identity.personal("me", members, role=draw(st.sampled_from(TokenRole))),
+                Identity.personal("me", members, role=draw(st.sampled_from((TokenRole.READ, TokenRole.WRITE)))),
+                draw(fine_grained(members)),
                 Identity.consented("me", members, client_id=app, scopes=scopes, organizations=draw(grants)),
                 Identity.exchanged(
                     "me", members, client_id=app, scopes=scopes, organization=draw(st.sampled_from(ORGS))
@@ -146,6 +164,25 @@ def test_exchanged_token_outside_its_organization_changes_nothing_and_sees_nothi
     if owner == Organization(fence):
         return
     assert action.rule.read or outcome is not DecisionOutcome.ALLOW
+    assert not is_private(resource) or outcome is DecisionOutcome.HIDE
+
+
+@law
+@given(memberships, deeds(), st.data())
+def test_fine_grained_token_outside_its_places_changes_nothing_and_sees_nothing_private(
+    members: dict[str, Role], deed: tuple[Action, Resource], data: st.DataObject
+) -> None:
+    """Apart from discussions on public repos, if the token has that scope everywhere."""
+    action, resource = deed
+    token = data.draw(fine_grained(members))
+    thing = resource.repo if isinstance(resource, Post) else resource
+    owner = thing.owner if isinstance(thing, Repo | Collection) else thing
+    in_place = isinstance(owner, Account | Organization) and owner.id in token.granted
+    if in_place or (isinstance(thing, Repo) and thing.id in token.repos):
+        return
+    outcome = decide(token, action, resource).outcome
+    discusses = "write-discussions" in token.scopes and action.rule.name.startswith("discussion.")
+    assert action.rule.read or discusses or outcome is not DecisionOutcome.ALLOW
     assert not is_private(resource) or outcome is DecisionOutcome.HIDE
 
 

@@ -4,7 +4,7 @@ import email
 import email.policy
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from email.message import EmailMessage
 from html import unescape
@@ -22,6 +22,8 @@ from hubgate.server.accounts.roles import Role, TokenRole
 from hubgate.server.accounts.sessions import browser_sessions
 from hubgate.server.accounts.signup import Candidate, setup_path
 from hubgate.server.accounts.tokens import personal
+from hubgate.server.accounts.tokens.limits import NewLimit, NewLimits
+from hubgate.server.accounts.tokens.model import PersonalToken
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.mail import store as mail_store
 from hubgate.server.resources import Hub
@@ -71,6 +73,26 @@ def create_token(hub: RunningHub, user: User, role: str = "write", name: str = "
     async def work(opened: Hub) -> str:
         text, _ = await personal.create(opened.accounts, user, name, TokenRole(role), VISITOR.ip)
         return text
+
+    return hub.call(work)
+
+
+def create_limited_token(
+    hub: RunningHub,
+    user: User,
+    everywhere: Iterable[str] = (),
+    places: Iterable[NewLimit] = (),
+    *,
+    expires_at: int | None = None,
+    name: str = "limited",
+) -> tuple[str, PersonalToken]:
+    """Create a fine-grained token."""
+
+    async def work(opened: Hub) -> tuple[str, PersonalToken]:
+        role, limits = TokenRole.FINE_GRAINED, NewLimits(frozenset(everywhere), tuple(places))
+        return await personal.create(
+            opened.accounts, user, name, role, VISITOR.ip, expires_at=expires_at, limits=limits
+        )
 
     return hub.call(work)
 

@@ -93,6 +93,7 @@ _ADAS = {
     "settings-password": "/settings/password",
     "settings-sessions": "/settings/sessions",
     "settings-tokens": "/settings/tokens",
+    "settings-tokens-fine-grained": "/settings/tokens/fine-grained",
     "settings-organizations": "/settings/organizations",
     "settings-leave": "/settings/organizations/acme/leave",
     "settings-delete": "/settings/delete",

@@ -203,6 +203,30 @@ def test_organization_commands(operator: Operator, hub: HubProcess) -> None:
     assert hub.stop() == 0
 
 
+def test_fine_grained_token_is_created_by_a_command(operator: Operator, hub: HubProcess) -> None:
+    make_user(operator, "ada")
+    organization = operator.json("admin", "org", "create", "acme", "--owner", "ada")["id"]
+    create = ("admin", "token", "create", "ada", "--role")
+    allowed = ("--allow", "everywhere=profile", "--allow", "acme=read-repos", "--allow", "acme=webhooks")
+    made = operator.json(*create, "fineGrained", "--expires", "7", *allowed)
+    said = whoami(hub, made["token"]).json()["auth"]
+    assert said["expiresAt"] == made["expiresAt"]
+    entity = {"_id": organization, "name": "acme", "type": "org"}
+    limits = {"scoped": [{"entity": entity, "permissions": ["webhooks", "read-repos"]}], "global": ["profile"]}
+    limits["canReadGatedRepos"] = False
+    assert said["accessToken"]["fineGrained"] == made["fineGrained"] == limits
+    for given, message in (
+        (("fineGrained",), "Choose at least one permission."),
+        (("fineGrained", "--allow", "acme=read-repo"), "There is no scope read-repo. Did you mean read-repos?"),
+        (("fineGrained", "--allow", "club=jobs"), "ada is not a member of club."),
+        (("fineGrained", "--allow", "ada/x=jobs"), "There is no repo ada/x, or you have no access to it."),
+        (("read", "--allow", "ada=jobs"), "--allow needs --role fineGrained."),
+        (("read", "--expires", "soon"), "Enter a date such as 2030-12-31."),
+    ):
+        assert operator.error_message(*create, *given) == message
+    assert hub.stop() == 0
+
+
 def test_token_commands(operator: Operator, hub: HubProcess) -> None:
     make_user(operator, "ada")
     made = operator.json("admin", "token", "create", "ada", "--role", "read", "--name", "laptop")
@@ -215,6 +239,8 @@ def test_token_commands(operator: Operator, hub: HubProcess) -> None:
         "lastFour": token[-4:],
         "createdAt": "",
         "lastUsedAt": None,
+        "lastUsedIp": None,
+        "expiresAt": None,
     }
     piped = operator.run("admin", "token", "create", "ada", "--role", "write")
     assert (piped.returncode, piped.stderr) == (0, "")

@@ -80,8 +80,11 @@ def test_tokens_are_listed(hub: RunningHub) -> None:
         "lastFour": second[-4:],
         "createdAt": "2026-09-21T14:13:23.000Z",
         "lastUsedAt": None,
+        "lastUsedIp": None,
+        "expiresAt": None,
     }
     assert (oldest["name"], oldest["role"], oldest["lastUsedAt"]) == ("first", "read", "2026-09-21T14:13:23.000Z")
+    assert oldest["lastUsedIp"] == "127.0.0.1"
     with api(hub, second) as client:
         assert client.get(f"{PATH}/{newest['id']}").json()["name"] == "second"
         for secret in (first, second):

@@ -159,6 +159,11 @@ class AccessToken:
     last_four: str
     created_at: datetime
     last_used_at: datetime | None = None
+    last_used_ip: str | None = None
+    # None if the token never expires.
+    expires_at: datetime | None = None
+    # The limits of a fine-grained token: `scoped`, `global` and `canReadGatedRepos`, as in `WhoAmI.auth`.
+    fine_grained: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)

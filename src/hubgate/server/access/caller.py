@@ -50,7 +50,17 @@ class Caller(msgspec.Struct, frozen=True):
 
     @classmethod
     def with_token(cls, person: Person, token: PersonalToken) -> "Caller":
-        return cls(Identity.personal(person.user.id, person.roles, role=token.role), person, token=token)
+        if not token.is_fine_grained:
+            return cls(Identity.personal(person.user.id, person.roles, role=token.role), person, token=token)
+        identity = Identity.fine_grained(
+            person.user.id,
+            person.roles,
+            token_id=token.id,
+            scopes=token.everywhere,
+            owners={place.target_id: frozenset(place.scope_names) for place in token.limits if not place.is_repo},
+            repos={place.target_id: frozenset(place.scope_names) for place in token.limits if place.is_repo},
+        )
+        return cls(identity, person, token=token)
 
     @property
     def signed_in_person(self) -> Person:

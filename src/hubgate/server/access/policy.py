@@ -21,7 +21,7 @@ from hubgate.server.access.decision import (
     forbid,
     forbid_gated,
 )
-from hubgate.server.access.identity import CredentialKind, Identity
+from hubgate.server.access.identity import NO_SCOPES, CredentialKind, Identity
 from hubgate.server.access.resource import Account, Collection, Namespace, Organization, Post, Repo, Resource
 from hubgate.server.access.rule import RequiredCredential, Rule
 from hubgate.server.accounts.roles import Role, TokenRole
@@ -71,7 +71,7 @@ def _on_repo(identity: Identity, rule: Rule, repo: Repo, *, is_author: bool) -> 
     gate = repo.gated and not repo.private and bool(rule.gate_scopes)
     if rule.public and not repo.private and not gate:
         return ALLOWED
-    role = _role_on(identity, repo.owner)
+    role = _role_on_repo(identity, repo)
     if repo.private and role is None:
         return _hidden_repo(identity)
     if role is Role.CONTRIBUTOR and repo.creator_id == identity.user_id:
@@ -83,8 +83,8 @@ def _on_repo(identity: Identity, rule: Rule, repo: Repo, *, is_author: bool) -> 
         return _on_gated_content(identity, rule, repo, role, sufficient)
     # Actions open to anyone on a public repo, or to authors on their posts there, need no grant for the organization.
     open_to_anyone = not repo.private and (rule.role is None or (rule.author and is_author))
-    scopes = identity.scopes if open_to_anyone else _scopes_on(identity, repo.owner)
-    cannot_read = repo.private and identity.is_app and scopes.isdisjoint(see)
+    scopes = _scopes_on_repo(identity, repo) | (identity.scopes if open_to_anyone else NO_SCOPES)
+    cannot_read = repo.private and identity.is_scoped and scopes.isdisjoint(see)
     if cannot_read and rule.read:
         return _hidden_repo(identity)
     refusal = _refusal(identity, rule, repo.owner, role, is_author=is_author)
@@ -104,7 +104,8 @@ def _on_gated_content(
         return forbid_gated(repo.label, sign_in=identity.kind is CredentialKind.ANONYMOUS)
     member_scopes = sufficient if role is not None else ()
     guest_scopes = rule.gate_scopes if has_access else ()
-    scopes = _scopes_on(identity, repo.owner).intersection(member_scopes) | identity.scopes.intersection(guest_scopes)
+    everywhere = identity.scopes | identity.repos.get(repo.id, NO_SCOPES)
+    scopes = _scopes_on_repo(identity, repo).intersection(member_scopes) | everywhere.intersection(guest_scopes)
     return _check_scopes(identity, rule, scopes, member_scopes + guest_scopes)
 
 
@@ -113,7 +114,7 @@ def _on_collection(identity: Identity, rule: Rule, collection: Collection) -> De
         return ALLOWED
     role = _role_on(identity, collection.owner)
     if collection.private:
-        cannot_read = identity.is_app and _scopes_on(identity, collection.owner).isdisjoint(_SEE_COLLECTION.scopes)
+        cannot_read = identity.is_scoped and _scopes_on(identity, collection.owner).isdisjoint(_SEE_COLLECTION.scopes)
         if role is None or (cannot_read and rule.read):
             return _hidden_collection(identity)
     refusal = _refusal(identity, rule, collection.owner, role)
@@ -145,9 +146,21 @@ def _role_on(identity: Identity, owner: Namespace) -> Role | None:
     return Role.ADMIN if identity.owns(owner.id) else None
 
 
+def _role_on_repo(identity: Identity, repo: Repo) -> Role | None:
+    """The caller's role on a repo. A fine-grained token for the repo does not need its owner."""
+    if repo.id in identity.repos:
+        own = isinstance(repo.owner, Account) and repo.owner.id == identity.user_id
+        return Role.ADMIN if own else identity.memberships.get(repo.owner.id)
+    return _role_on(identity, repo.owner)
+
+
 def _scopes_on(identity: Identity, owner: Namespace) -> frozenset[str]:
     """The caller's scopes on resources of `owner`."""
-    return identity.scopes_in(owner.id) if isinstance(owner, Organization) else identity.scopes
+    return identity.scopes_in(owner.id) if isinstance(owner, Organization) else identity.scopes_of_user(owner.id)
+
+
+def _scopes_on_repo(identity: Identity, repo: Repo) -> frozenset[str]:
+    return _scopes_on(identity, repo.owner) | identity.repos.get(repo.id, NO_SCOPES)
 
 
 def _refusal(
@@ -162,19 +175,24 @@ def _refusal(
         )
     if rule.credential is RequiredCredential.SESSION and identity.kind is not CredentialKind.SESSION:
         return forbid(f"No token can be used to {rule.verb_phrase}. Sign in on the hub's pages.")
-    if rule.credential is RequiredCredential.PERSONAL and identity.is_app:
+    if rule.credential is RequiredCredential.PERSONAL and identity.is_scoped:
+        if identity.kind is CredentialKind.FINE_GRAINED:
+            return forbid(f"No fine-grained token can {rule.verb_phrase}. Use a token with the read or write role.")
         return forbid(f"No app can {rule.verb_phrase}. Use the hub's pages or a personal token.")
     if not (rule.author and is_author):
         if rule.author and rule.role is None:
             return forbid(f"Only the author may {rule.verb_phrase}.")
         if rule.role is not None and (role is None or role < rule.role):
-            return forbid(_role_message(identity, rule, owner, rule.role))
+            return forbid(_role_message(identity, rule, owner, role, rule.role))
     if identity.token_role is TokenRole.READ and not rule.read:
         return forbid(f"This token can only read. Use a token with the write role to {rule.verb_phrase}.")
     return None
 
 
-def _role_message(identity: Identity, rule: Rule, owner: Namespace, required: Role) -> str:
+def _role_message(identity: Identity, rule: Rule, owner: Namespace, role: Role | None, required: Role) -> str:
+    own = owner.id in (identity.user_id, *identity.memberships)
+    if identity.kind is CredentialKind.FINE_GRAINED and own and role is None:
+        return f"This token is limited to other places, so it cannot {rule.verb_phrase}. Create a token for this place."
     if isinstance(owner, Account):
         return f"Only the owner may {rule.verb_phrase}."
     if owner.id in identity.memberships and identity.role_in(owner.id) is None:
@@ -191,10 +209,10 @@ def _check_scopes(
     sufficient: tuple[str, ...],
     missing_read: tuple[str, ...] = (),
 ) -> Decision:
-    """Check the scopes of an app's token: `scopes` must contain one of `sufficient`. `missing_read` lists read
+    """Check the scopes of a scoped token: `scopes` must contain one of `sufficient`. `missing_read` lists read
     scopes that the token needs and lacks.
     """
-    if not identity.is_app or rule.credential is RequiredCredential.ANY:
+    if not identity.is_scoped or rule.credential is RequiredCredential.ANY:
         return ALLOWED
     lacking = [_in_registry_order(missing_read)] if missing_read else []
     # A rule without scopes is disjoint from every token: it fails closed.

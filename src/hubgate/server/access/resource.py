@@ -28,8 +28,8 @@ NOBODY = Account("")
 class Repo(Struct, frozen=True):
     """A repo. `granted`: this caller's request for access was accepted; membership and ownership do not set it.
 
-    `creator_client` is the client id of the app that created the repo; None if no app was used.
-    `label` is the repo's name in error messages, such as "model acme/tiny".
+    `creator_client` is the client id of the app or fine-grained token that created the repo; otherwise None.
+    `label` is the repo's name in error messages, such as "model acme/tiny". `id` is empty for a missing repo.
     """
 
     owner: Namespace
@@ -39,6 +39,7 @@ class Repo(Struct, frozen=True):
     creator_id: str | None = None
     creator_client: str | None = None
     label: str = "this repo"
+    id: str = ""
 
     @classmethod
     def missing(cls, owner: Namespace = NOBODY) -> "Repo":

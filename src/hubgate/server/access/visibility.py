@@ -13,13 +13,15 @@ _SEE_COLLECTION = Action.COLLECTION_READ.rule
 
 
 class VisibleRepos(Struct, frozen=True):
-    """The visible private repos: all repos of `owners`, and the repos of `owners_of_created` that the app
-    `client_id` created.
+    """The visible private repos: all repos of `owners`, the repos of `owners_of_created` that the app `client_id`
+    created, and `repos` while their owners are among `owners_of_repos`.
     """
 
     owners: tuple[str, ...] = ()
     owners_of_created: tuple[str, ...] = ()
     client_id: str | None = None
+    repos: tuple[str, ...] = ()
+    owners_of_repos: tuple[str, ...] = ()
 
 
 class VisibleCollections(Struct, frozen=True):
@@ -30,7 +32,7 @@ class VisibleCollections(Struct, frozen=True):
 
 def visible_repos(identity: Identity) -> VisibleRepos:
     scopes = _scopes_by_owner(identity)
-    if not identity.is_app:
+    if not identity.is_scoped:
         return VisibleRepos(tuple(scopes))
     owners = tuple(owner for owner, granted in scopes.items() if not granted.isdisjoint(_SEE.scopes))
     owners_of_created = tuple(
@@ -38,12 +40,14 @@ def visible_repos(identity: Identity) -> VisibleRepos:
         for owner, granted in scopes.items()
         if owner not in owners and not granted.isdisjoint(_SEE.creator_scopes)
     )
-    return VisibleRepos(owners, owners_of_created, identity.client_id)
+    repos = tuple(repo for repo, granted in identity.repos.items() if not granted.isdisjoint(_SEE.scopes))
+    owners_of_repos = (identity.user_id or "", *identity.memberships) if repos else ()
+    return VisibleRepos(owners, owners_of_created, identity.client_id, repos, owners_of_repos)
 
 
 def visible_collections(identity: Identity) -> VisibleCollections:
     scopes = _scopes_by_owner(identity)
-    if not identity.is_app:
+    if not identity.is_scoped:
         return VisibleCollections(tuple(scopes))
     readable = [owner for owner, granted in scopes.items() if not granted.isdisjoint(_SEE_COLLECTION.scopes)]
     return VisibleCollections(tuple(readable))
@@ -53,5 +57,5 @@ def _scopes_by_owner(identity: Identity) -> dict[str, frozenset[str]]:
     """The scopes of the credential in each namespace that it reaches."""
     scopes = {org: identity.scopes_in(org) for org in identity.memberships if identity.role_in(org) is not None}
     if identity.user_id is not None and identity.owns(identity.user_id):
-        scopes[identity.user_id] = identity.scopes
+        scopes[identity.user_id] = identity.scopes_of_user(identity.user_id)
     return scopes

@@ -30,10 +30,13 @@ ROLES = {role.value: role for role in Role}
 
 
 class TokenRole(Enum):
-    """The role of a personal token: WRITE allows nearly everything that its user may do, READ only reading."""
+    """The role of a personal token: WRITE allows nearly everything that its user may do, READ only reading, and
+    FINE_GRAINED only what its limits name (`accounts/tokens/limits.py`).
+    """
 
     READ = "read"
     WRITE = "write"
+    FINE_GRAINED = "fineGrained"
 
 
 TOKEN_ROLES = {role.value: role for role in TokenRole}

@@ -20,13 +20,14 @@ from functools import cached_property
 from urllib.parse import unquote_to_bytes
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import ANONYMOUS, Caller, share_key_of
 from hubgate.server.access.storage_tokens import StorageToken, invalid_storage_token, read_storage_token
 from hubgate.server.accounts.sessions import browser_sessions
 from hubgate.server.accounts.sessions import store as session_store
-from hubgate.server.accounts.tokens import personal
+from hubgate.server.accounts.tokens import limits_store, personal
 from hubgate.server.accounts.tokens import store as token_store
 from hubgate.server.accounts.tokens.text import TokenKind, read_token
 from hubgate.server.clock import Clock
@@ -86,7 +87,7 @@ class Guard(Struct, frozen=True, dict=True):
         if route.surface is Surface.FILE and "authorization" not in request.headers:
             return await self.session_caller(request) if route.method == "GET" else ANONYMOUS
         if route.surface.value.by_storage_token:
-            return await self._storage_caller(self._open_storage_token(request))
+            return await self._storage_caller(request, self._open_storage_token(request))
         if route.accepts_body_token and request.content_type == FORM_TYPE:
             request.body_token = (await request.read_form()).get("access_token")
         find = self._token_caller if route.any_audience else self._hub_token_caller
@@ -119,7 +120,7 @@ class Guard(Struct, frozen=True, dict=True):
 
     async def reload_storage_caller(self, request: HubRequest) -> Caller:
         """Like `reload_caller`, for the storage API. A token that expired since the request began is still accepted."""
-        return await self._storage_caller(storage_token_of(request))
+        return await self._storage_caller(request, storage_token_of(request))
 
     def credential_of(self, request: HubRequest) -> tuple[TokenKind, bytes] | None:
         """The kind and primary key of the token that a request presents; None without a token."""
@@ -133,10 +134,10 @@ class Guard(Struct, frozen=True, dict=True):
         request.state.storage_token = read_storage_token(text.strip(), self.secret, self.clock())
         return storage_token_of(request)
 
-    async def _storage_caller(self, token: StorageToken) -> Caller:
+    async def _storage_caller(self, request: HubRequest, token: StorageToken) -> Caller:
         if token.credential is None:
             return ANONYMOUS
-        caller = await self._caller_by_key(*token.credential)
+        caller = await self._caller_by_key(*token.credential, request.client_ip)
         if caller is None or (caller.app is not None and not caller.app.is_for_this_hub):
             raise invalid_storage_token()
         return caller
@@ -159,25 +160,27 @@ class Guard(Struct, frozen=True, dict=True):
         read = read_token(text)
         if read is None and self.read_jwt is not None:
             read = await self.read_jwt(text)
-        caller = await self._caller_by_key(*read) if read else None
+        caller = await self._caller_by_key(*read, request.client_ip) if read else None
         if caller is None:
             raise Unauthorized(BAD_CREDENTIAL)
         return caller
 
-    async def _caller_by_key(self, kind: TokenKind, key: bytes) -> Caller | None:
+    async def _caller_by_key(self, kind: TokenKind, key: bytes, ip: str) -> Caller | None:
         if kind is TokenKind.PERSONAL:
-            return await self._personal_token_caller(key)
+            return await self._personal_token_caller(key, ip)
         find = self.find_by_kind.get(kind)
         return await find(key) if find else None
 
-    async def _personal_token_caller(self, key: bytes) -> Caller | None:
-        found = await token_store.find(self.db, key)
+    async def _personal_token_caller(self, key: bytes, ip: str) -> Caller | None:
+        now = self.clock()
+        found = await token_store.find(self.db, key, now)
         if found is None:
             return None
         person, token = found
-        now = self.clock()
         if personal.should_record_use(token, now):
-            self.background_writes.start(token.id, lambda tx: token_store.record_use(tx, token.id, now))
+            self.background_writes.start(token.id, lambda tx: token_store.record_use(tx, token.id, now, ip))
+        if token.is_fine_grained:
+            token = replace(token, limits=await limits_store.find(self.db, person.user.id, token.id))
         return Caller.with_token(person, token)
 
 

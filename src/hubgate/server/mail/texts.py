@@ -39,6 +39,11 @@ def new_token(recipient: str, name: str, time: str, ip: str, link: str) -> Messa
     return Message(recipient, f"New token: {name}", f"Created {time} from {ip}. Not you? Revoke: {link}")
 
 
+def token_expires(recipient: str, name: str, when: str, link: str) -> Message:
+    text = f"It expires {when}. Scripts that use it are rejected from then on. Refresh or replace it: {link}"
+    return Message(recipient, f"Token expires soon: {name}", text)
+
+
 def token_revoked(recipient: str, name: str, link: str) -> Message:
     text = f"Someone reported this token as leaked, so it was revoked. Create another: {link}"
     return Message(recipient, f"Token revoked: {name}", text)
@@ -78,10 +83,10 @@ def webhook_suspended(recipient: str, host: str, waiting: int, link: str) -> Mes
     return Message(recipient, f"Webhook suspended: {host}", text)
 
 
-def webhook_app_revoked(recipient: str, host: str, app: str, link: str, app_verb: str) -> Message:
+def webhook_app_revoked(recipient: str, host: str, app: str, link: str, app_verb: str, remedy: str) -> Message:
     """`app_verb` is the verb for the app's change to the webhook: "created" or "changed"."""
     reason = f"{app} {app_verb} this webhook and no longer has access, so nothing is sent."
-    text = f"{reason} Allow {app} again, or delete the webhook: {link}"
+    text = f"{reason} {remedy}, or delete the webhook: {link}"
     return Message(recipient, f"Webhook suspended: {host}", text)
 
 

@@ -80,8 +80,9 @@ PENDING, RETRYING, PARKED = "pending", "retrying", "parked"
 DELIVERED, FAILED, SKIPPED, CANCELLED, STORED = "delivered", "failed", "skipped", "cancelled", "stored"
 ALIVE = (PENDING, RETRYING, PARKED)
 STATES = (*ALIVE, DELIVERED, FAILED, SKIPPED, CANCELLED, STORED)
-# How an app got its token: by a user's consent, or by its organization's token exchange.
-CONSENT, EXCHANGE = "consent", "exchange"
+# How an app got its token: by a user's consent, or by its organization's token exchange; or a fine-grained personal
+# token, which is limited in the same way.
+CONSENT, EXCHANGE, TOKEN = "consent", "exchange", "token"
 # Values of `Webhook.taken_over`: an app took over the owner's webhook, and the URL was set by the owner or by the app.
 OWNERS_URL, APPS_URL = 1, 2
 # The repo id and the owner id in a test delivery about an invented repo.
@@ -102,12 +103,17 @@ class Watch(Struct, frozen=True):
 
 
 class Grant(Struct, frozen=True):
-    """The user and the scopes with which an app manages a webhook. `kind` is "consent" or "exchange"."""
+    """The user and the scopes with which an app or a fine-grained token manages a webhook."""
 
     client_id: str
+    # CONSENT, EXCHANGE or TOKEN.
     kind: str
     user_id: str
     scopes: str
+
+    @property
+    def noun(self) -> str:
+        return "token" if self.kind == TOKEN else "app"
 
     def manages(self, webhook: "Webhook") -> bool:
         """Whether the webhook belongs to the same app, user and kind of grant, regardless of scopes."""
@@ -162,6 +168,16 @@ class Webhook(Struct, frozen=True):
         be replaced first: otherwise the app would receive all events that the owner may read (attack W41).
         """
         return self.taken_over == OWNERS_URL or (self.taken_over == APPS_URL and url != self.url)
+
+    @property
+    def app_noun(self) -> str:
+        """The noun for texts about the app or the fine-grained token that manages the webhook."""
+        return self.grant.noun if self.grant else "app"
+
+    @property
+    def grant_remedy(self) -> str:
+        """What the owner can do if the grant has ended, at the beginning of a sentence."""
+        return "Refresh the token if it has expired" if self.app_noun == "token" else "Allow the app again"
 
     @property
     def app_verb(self) -> str:

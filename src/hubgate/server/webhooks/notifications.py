@@ -17,7 +17,7 @@ from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.management import audit, store
 from hubgate.server.webhooks.management.store import OwnerAddress
-from hubgate.server.webhooks.model import SUSPENDED_AFTER, Webhook
+from hubgate.server.webhooks.model import SUSPENDED_AFTER, TOKEN, Webhook
 from hubgate.server.webhooks.permissions.store import app_name
 
 
@@ -46,9 +46,10 @@ async def notify_suspended(tx: Tx, webhooks: Webhooks, webhook_id: str, missed: 
 
 async def notify_grant_ended(tx: Tx, webhooks: Webhooks, webhook: Webhook) -> None:
     """Notify the owner that the webhook was suspended because its app lost access."""
-    data = {"reason": f"the app that {webhook.app_verb} it lost its access"}
+    data = {"reason": f"the {webhook.app_noun} that {webhook.app_verb} it lost its access"}
     await audit.record_change(tx, webhook, EntryType.WEBHOOK_SUSPEND, "suspended", SYSTEM, webhooks.clock(), data)
-    await _mail_about_app(tx, webhooks, webhook, partial(texts.webhook_app_revoked, app_verb=webhook.app_verb))
+    text = partial(texts.webhook_app_revoked, app_verb=webhook.app_verb, remedy=webhook.grant_remedy)
+    await _mail_about_app(tx, webhooks, webhook, text)
 
 
 async def notify_grant_narrowed(tx: Tx, webhooks: Webhooks, webhook: Webhook) -> None:
@@ -64,10 +65,11 @@ async def _mail_about_app(
 ) -> None:
     if webhook.grant is None:
         return
-    app = await app_name(tx, webhook.grant)
+    name = await app_name(tx, webhook.grant)
+    app = f"The token {name}" if webhook.grant.kind == TOKEN else name
     for owner in await store.owner_addresses(tx, webhook.id):
-        name = _host(owner) or webhook.id
-        await webhooks.outbox.add(tx, text(owner.email, name, app, _link(webhooks, owner, webhook.id)))
+        host = _host(owner) or webhook.id
+        await webhooks.outbox.add(tx, text(owner.email, host, app, _link(webhooks, owner, webhook.id)))
 
 
 def _host(owner: OwnerAddress) -> str:

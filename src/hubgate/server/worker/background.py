@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from hubgate.server import logs
+from hubgate.server.accounts.tokens import expiry
 from hubgate.server.audit.retention import AuditRetention
 from hubgate.server.audit.seal import Sealer
 from hubgate.server.hub.repos import commit_counts, housekeeping
@@ -68,6 +69,7 @@ async def run(
     loops = [
         Sweep(hub.db, hub.clock).loop(),
         Loop("mail", every_seconds=5, step=hub.outbox.send_due),
+        Loop("token expiry", expiry.EVERY_SECONDS, expiry.TokenExpiry(hub.accounts).step),
         Loop("housekeeping", housekeeping.EVERY_SECONDS, housekeeping.Housekeeping(hub.repos).step),
         Loop("commit counts", commit_counts.EVERY_SECONDS, commit_counts.CommitCounter(hub.repos).step),
         Loop("fan-out", POLL_SECONDS, fan_out.step, webhooks.pace.fan_out_lease_seconds, deliverer.new_events),

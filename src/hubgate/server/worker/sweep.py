@@ -6,6 +6,8 @@ from hubgate.server.accounts.links import store as link_store
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.sessions import store as session_store
 from hubgate.server.accounts.sessions.model import SESSION_LIFETIME
+from hubgate.server.accounts.tokens import expiry_store
+from hubgate.server.accounts.tokens.model import EXPIRED_RETENTION
 from hubgate.server.clock import Clock
 from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.cimd import store as document_store
@@ -40,6 +42,7 @@ class Sweep(Struct, frozen=True):
             await self.db.write_long(lambda tx: throttle_store.drop_expired(tx, now, BATCH)),
             await self.db.write_long(lambda tx: session_store.drop_expired(tx, now - SESSION_LIFETIME, BATCH)),
             await self.db.write_long(lambda tx: link_store.drop_expired(tx, now, BATCH)),
+            await self.db.write_long(lambda tx: expiry_store.drop_expired(tx, now - EXPIRED_RETENTION, BATCH)),
             await self.db.write_long(lambda tx: org_store.drop_expired_invitations(tx, now, BATCH)),
             await self.db.write_long(lambda tx: tunnel_store.drop_expired(tx, now, BATCH)),
             await self.db.write_long(lambda tx: SPACE_CHANNEL.table.drop_expired(tx, now, BATCH)),

@@ -10,28 +10,32 @@ from hubgate.server.accounts.tokens.model import PersonalToken
 from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.sqltext import insert_row
 
-COLUMNS = "t.id, t.user_id, t.name, t.role, t.last_four, t.created_at, t.last_used_at"
-_WIDTH = 7
+COLUMNS = """t.id, t.user_id, t.name, t.role, t.last_four, t.created_at, t.last_used_at, t.last_used_ip, t.expires_at,
+    t.scopes"""
+_WIDTH = 10
 
 _BY_KEY = f"""
     SELECT {PERSON}, {COLUMNS} FROM access_tokens t JOIN users u ON u.id = t.user_id {MEMBERSHIPS}
-    WHERE t.key = :key AND u.disabled_at IS NULL
+    WHERE t.key = :key AND u.disabled_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > :now)
 """
 
 
-async def find(db: Database, key: bytes) -> tuple[Person, PersonalToken] | None:
-    """The token with its user and the user's memberships, all current."""
-    rows = await db.few(_BY_KEY, {"key": key})
+async def find(db: Database, key: bytes, now: int) -> tuple[Person, PersonalToken] | None:
+    """The unexpired token with its user and the user's memberships, all current. Limits are not read."""
+    rows = await db.few(_BY_KEY, {"key": key, "now": now})
     if not rows:
         return None
     return person_of(rows), PersonalToken.of(tuple(rows[0])[-_WIDTH:])
 
 
-_ADD = insert_row("INSERT INTO access_tokens (key, id, user_id, name, role, last_four, created_at)")
+_ADDED = ("id", "user_id", "name", "last_four", "created_at", "expires_at", "scopes")
+_ADD = insert_row(f"INSERT INTO access_tokens (key, role, {', '.join(_ADDED)})")
 
 
 async def add(tx: Tx, key: bytes, token: PersonalToken) -> None:
-    await tx.exec(_ADD, asdict(token) | {"key": key, "role": token.role.value})
+    """Add a token, without its limits."""
+    values = asdict(token)
+    await tx.exec(_ADD, {name: values[name] for name in _ADDED} | {"key": key, "role": token.role.value})
 
 
 async def of_user(tx: Tx, user_id: str, before: str, limit: int) -> Sequence[PersonalToken]:
@@ -51,7 +55,7 @@ async def count(tx: Tx | Database, user_id: str) -> int:
     return int(row["n"]) if row else 0
 
 
-async def by_id(tx: Tx | Database, user_id: str, token_id: str) -> PersonalToken | None:
+async def by_id(tx: Tx, user_id: str, token_id: str) -> PersonalToken | None:
     row = await tx.one(
         f"SELECT {COLUMNS} FROM access_tokens t WHERE t.id = :id AND t.user_id = :user_id",
         {"id": token_id, "user_id": user_id},
@@ -64,14 +68,22 @@ async def rename(tx: Tx, user_id: str, token_id: str, name: str) -> None:
     await tx.exec(sql, {"id": token_id, "user_id": user_id, "name": name})
 
 
-async def replace_key(tx: Tx, user_id: str, token_id: str, key: bytes, last_four: str, now: int) -> None:
-    """Replace the key of a token, so that its old text stops working."""
+async def replace_key(tx: Tx, key: bytes, token: PersonalToken) -> None:
+    """Replace the key of a token, so that its old text stops working, and restart its lifetime."""
     await tx.exec(
         """
-        UPDATE access_tokens SET key = :key, last_four = :last_four, created_at = :now, last_used_at = NULL
+        UPDATE access_tokens SET key = :key, last_four = :last_four, created_at = :created_at, last_used_at = NULL,
+            last_used_ip = NULL, expires_at = :expires_at, expired = 0, expiry_notified_at = NULL
         WHERE id = :id AND user_id = :user_id
         """,
-        {"id": token_id, "user_id": user_id, "key": key, "last_four": last_four, "now": now},
+        {
+            "id": token.id,
+            "user_id": token.user_id,
+            "key": key,
+            "last_four": token.last_four,
+            "created_at": token.created_at,
+            "expires_at": token.expires_at,
+        },
     )
 
 
@@ -106,5 +118,8 @@ async def remove_by_key(tx: Tx, key: bytes) -> tuple[str, str] | None:
     return (row["name"], row["user_id"]) if row else None
 
 
-async def record_use(tx: Tx, token_id: str, now: int) -> None:
-    await tx.exec("UPDATE access_tokens SET last_used_at = :now WHERE id = :id", {"id": token_id, "now": now})
+async def record_use(tx: Tx, token_id: str, now: int, ip: str) -> None:
+    await tx.exec(
+        "UPDATE access_tokens SET last_used_at = :now, last_used_ip = :ip WHERE id = :id",
+        {"id": token_id, "now": now, "ip": ip},
+    )

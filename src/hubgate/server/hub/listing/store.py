@@ -79,6 +79,11 @@ def visible_repos_sql(visible: VisibleRepos, values: dict[str, str | int]) -> st
         conditions.append(
             f"({_owned_by_sql(visible.owners_of_created, 'creator', values)} AND r.creator_client = :created_through)"
         )
+    if visible.repos and visible.owners_of_repos:
+        params = {f"chosen{number}": repo_id for number, repo_id in enumerate(visible.repos)}
+        values.update(params)
+        chosen = f"r.id IN ({', '.join(f':{each}' for each in params)})"
+        conditions.append(f"({chosen} AND {_owned_by_sql(visible.owners_of_repos, 'reached', values)})")
     return f"({' OR '.join(conditions)})"
 
 

@@ -149,6 +149,7 @@ class Repo(msgspec.Struct, frozen=True):
             creator_id=self.creator_id,
             creator_client=self.creator_client,
             label=self.label,
+            id=self.id,
         )
 
 

@@ -1,6 +1,6 @@
 """Tables of users and organizations, and of their sessions, links, invitations and personal tokens."""
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Index, LargeBinary, Table, Text
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, LargeBinary, Table, Text, text
 
 from hubgate.server.storage.schema.base import metadata, owner
 
@@ -138,7 +138,34 @@ access_tokens = Table(
     Column("last_four", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("last_used_at", BigInteger),
+    # The address of the last use.
+    Column("last_used_ip", Text),
+    # Null if the token never expires.
+    Column("expires_at", BigInteger),
+    # 1 once the background process has seen that the token expired: webhooks created with it then stop.
+    Column("expired", BigInteger, nullable=False, server_default="0"),
+    # When the mail about the coming expiry was queued.
+    Column("expiry_notified_at", BigInteger),
+    # The scopes that a fine-grained token has everywhere.
+    Column("scopes", Text, nullable=False, server_default=text("''")),
     Index(None, "user_id"),
+    Index(None, "expires_at"),
+)
+
+# What a fine-grained token reaches, each with its scopes: the user's own account, organizations and repos.
+token_limits = Table(
+    "token_limits",
+    metadata,
+    owner("access_tokens", "token_id", key=True),
+    # The id of the user, the organization or the repo. Not a foreign key, because it refers to several tables.
+    Column("target_id", Text, primary_key=True),
+    # "user", "org" or "repo".
+    Column("kind", Text, nullable=False),
+    Column("scopes", Text, nullable=False),
+    # When the user's membership in the organization, or in the owner of the repo, began: a user who leaves and rejoins
+    # needs a new token. Null without a membership.
+    Column("joined_at", BigInteger),
+    sqlite_with_rowid=False,
 )
 
 # Uploaded pictures of users and organizations, and logos of apps, drawn anew (accounts/pictures/).

@@ -93,7 +93,7 @@ class _Api:
         if grant is None:
             return stored, None
         if not grant.manages(stored.webhook):
-            raise Forbidden("This app did not create this webhook, so the app cannot replay its deliveries.")
+            raise Forbidden(f"This {grant.noun} did not create this webhook, so it cannot replay its deliveries.")
         return stored, visible_repos(context.identity)
 
 

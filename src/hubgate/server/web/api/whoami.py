@@ -7,10 +7,11 @@ from msgspec import UNSET, UnsetType
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
-from hubgate.server.access.identity import CredentialKind, Identity
+from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
 from hubgate.server.access.resource import Account, Organization
 from hubgate.server.accounts.model import Membership
+from hubgate.server.accounts.tokens.wire import FineGrained, fine_grained
 from hubgate.server.clock import iso
 from hubgate.server.edge.routes import Route, own
 from hubgate.server.http.render import JsonResponse
@@ -40,6 +41,7 @@ class AccessToken(msgspec.Struct, rename="camel"):
     display_name: str
     role: str
     created_at: str
+    fine_grained: FineGrained | UnsetType = UNSET
 
 
 class Auth(msgspec.Struct, rename="camel"):
@@ -104,7 +106,9 @@ def describe(caller: Caller) -> WhoAmI:
 
 
 def _covered_memberships(caller: Caller) -> list[Membership]:
-    """Return the memberships a token covers: those granted to an app, or the organization of an exchanged token."""
+    """Return the memberships a token covers: those granted to an app or chosen for a fine-grained token, or the
+    organization of an exchanged token.
+    """
     role_in = caller.identity.role_in
     return [m for m in caller.signed_in_person.memberships if role_in(m.organization.id) is not None]
 
@@ -128,6 +132,8 @@ def _org(membership: Membership, identity: Identity) -> Org:
 
 def _auth(caller: Caller) -> Auth:
     token = caller.token
-    if caller.identity.kind is CredentialKind.PERSONAL and token is not None:
-        return Auth("access_token", access_token=AccessToken(token.name, token.role.value, iso(token.created_at)))
+    if token is not None:
+        shown = AccessToken(token.name, token.role.value, iso(token.created_at), fine_grained(token))
+        expires_at = UNSET if token.expires_at is None else iso(token.expires_at)
+        return Auth("access_token", access_token=shown, expires_at=expires_at)
     return Auth("oauth", expires_at=iso(caller.app.expires_at) if caller.app else UNSET)

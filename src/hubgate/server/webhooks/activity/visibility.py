@@ -16,5 +16,5 @@ def visible_deliveries(webhooks: Webhooks, identity: Identity, webhook: Webhook)
     if grant is None:
         return None
     if not grant.manages(webhook):
-        raise Forbidden("This app did not create this webhook, so the app cannot see its deliveries.")
+        raise Forbidden(f"This {grant.noun} did not create this webhook, so it cannot see its deliveries.")
     return visible_repos(identity)

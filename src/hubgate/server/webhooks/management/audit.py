@@ -62,7 +62,7 @@ async def record_takeover(
     """Record that an app took over a webhook or that the owner took it back. `app` is the name of the app."""
     if webhook.org_id is not None and webhook.client_id is not None:
         details = {"webhook": webhook.id, "app": webhook.client_id}
-        text = f"{verb} the webhook {_label(webhook)} {preposition} the app {app}"
+        text = f"{verb} the webhook {_label(webhook)} {preposition} the {webhook.app_noun} {app}"
         await record(tx, webhook.org_id, EntryType.WEBHOOK_UPDATE, text, actor, now, details)
 
 

@@ -314,7 +314,7 @@ async def _drop_watches_beyond_grant(tx: Tx, webhook_id: str) -> None:
     await watches.drop_beyond_grant(tx, webhook_id)
     if not await watches.of_webhook(tx, webhook_id):
         raise InvalidField(
-            "watched", "Choose what to watch: this app may not see the repos that this webhook watches now."
+            "watched", "Choose what to watch: this token may not see the repos that this webhook watches now."
         )
 
 

@@ -153,7 +153,7 @@ def _without_delivery(event: MatchingEvent, webhook: Webhook, conditions: Row | 
 
 def _forbidden_text(webhook: Webhook) -> str:
     if webhook.grant is not None:
-        return f"The app that {webhook.app_verb} this webhook may not read this repo."
+        return f"The {webhook.app_noun} that {webhook.app_verb} this webhook may not read this repo."
     if webhook.org_id is not None:
         return "The organization may not read this repo: its webhooks report on its own repos and on public ones."
     return "You may not read this repo, or were not allowed to when the event happened."

@@ -19,41 +19,50 @@ from hubgate.server.webhooks import notifications
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.management import backlog_store
 from hubgate.server.webhooks.management.store import lock, suspend
-from hubgate.server.webhooks.model import CONSENT, EXCHANGE, OWNERS_URL, SUSPENDED, Grant, Webhook
-from hubgate.server.webhooks.permissions import store
+from hubgate.server.webhooks.model import CONSENT, EXCHANGE, OWNERS_URL, SUSPENDED, TOKEN, Grant, Webhook
+from hubgate.server.webhooks.permissions import store, token_store
 from hubgate.server.webhooks.permissions.store import AppWebhook
 
 EVERY_SECONDS = 60.0
 _BATCH = 100
 _SEE = Action.REPO_SEE.rule
 _PRIVATE_READ_SCOPES = frozenset(_SEE.scopes + _SEE.creator_scopes)
+_KINDS = {
+    CredentialKind.CONSENTED: CONSENT,
+    CredentialKind.EXCHANGED: EXCHANGE,
+    CredentialKind.FINE_GRAINED: TOKEN,
+}
 
 
 def grant_of(webhooks: Webhooks, identity: Identity) -> Grant | None:
-    """The grant of a caller that is an app. None for sessions, personal tokens and the hub's command-line tools, which
-    act as the user.
+    """The grant of a caller that is an app or a fine-grained token. None for sessions, other personal tokens and the
+    hub's command-line tools, which act as the user.
     """
     client_id, user_id = identity.client_id, identity.user_id
     if client_id is None or user_id is None or client_id in webhooks.cli_client_ids:
         return None
-    kind = EXCHANGE if identity.kind is CredentialKind.EXCHANGED else CONSENT
-    return Grant(client_id, kind, user_id, join_scopes(identity.scopes))
+    return Grant(client_id, _KINDS[identity.kind], user_id, join_scopes(identity.scopes))
 
 
 async def read_scopes_of(tx: Tx, grant: Grant, org_id: str | None) -> frozenset[str]:
     """The scopes with which the grant reads private repos: `read-repos` in the user's namespace, `{id}:read-repos` in
-    an organization. A webhook of the organization `org_id` reads only that organization.
+    an organization and, for a fine-grained token, in a repo. A webhook of the organization `org_id` reads only that
+    organization.
     """
     (found,) = await _read_scopes_of_all(tx, [(grant, org_id)])
     return found
 
 
 async def _read_scopes_of_all(tx: Tx, grants: Sequence[tuple[Grant, str | None]]) -> list[frozenset[str]]:
-    """`read_scopes_of` for several grants, in two statements."""
+    """`read_scopes_of` for several grants, in a statement for each kind."""
     consented = await store.consents_of(tx, [grant for grant, _ in grants if grant.kind == CONSENT])
     exchangeable = await store.exchangeable_scopes(tx, [grant for grant, _ in grants if grant.kind == EXCHANGE])
+    limits = await token_store.limits_of(tx, [grant for grant, _ in grants if grant.kind == TOKEN])
     all_scopes = []
     for grant, org_id in grants:
+        if grant.kind == TOKEN:
+            all_scopes.append(_limited_read_scopes(limits.get(grant.client_id, ()), org_id))
+            continue
         read_scopes = _PRIVATE_READ_SCOPES.intersection(parse_scopes(grant.scopes))
         if grant.kind == EXCHANGE:
             all_scopes.append(read_scopes & exchangeable.get(grant.client_id, frozenset()))
@@ -72,6 +81,15 @@ def _consented_read_scopes(consent: Sequence[Row], read_scopes: frozenset[str], 
             found |= user_scopes
         if row["org_id"] is not None and org_id in (None, row["org_id"]):
             found |= {f"{row['org_id']}:{name}" for name in user_scopes.intersection(parse_scopes(row["org_scopes"]))}
+    return frozenset(found)
+
+
+def _limited_read_scopes(limits: Sequence[Row], org_id: str | None) -> frozenset[str]:
+    found: set[str] = set()
+    for row in limits:
+        read_scopes = _PRIVATE_READ_SCOPES.intersection(parse_scopes(row["scopes"]))
+        if org_id in (None, row["owner_id"]):
+            found |= {name if row["kind"] == "user" else f"{row['target_id']}:{name}" for name in read_scopes}
     return frozenset(found)
 
 
@@ -144,7 +162,9 @@ async def _apply_change(tx: Tx, webhooks: Webhooks, webhook_id: str) -> None:
 
 def grant_ended_message(webhook: Webhook) -> str:
     """The error message for enabling a webhook whose grant has ended."""
-    problem = f"The app that {webhook.app_verb} this webhook no longer has access. Allow the app again"
+    problem = (
+        f"The {webhook.app_noun} that {webhook.app_verb} this webhook no longer has access. {webhook.grant_remedy}"
+    )
     if not webhook.taken_over:
         return f"{problem}, or delete the webhook."
     remedy = "save a change" if webhook.taken_over == OWNERS_URL else "set another address"

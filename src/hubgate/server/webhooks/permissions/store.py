@@ -2,7 +2,8 @@
 
 A user's webhook has the permissions of that user. An organization's webhook may read the organization's repos and
 public repos, regardless of which admin created it. The webhook of an app is also limited to the current grant of that
-app: the user's consent, or the organization's token exchange (attack W41). The conditions are checked at fan-out and
+app: the user's consent, or the organization's token exchange (attack W41). A fine-grained personal token is limited in
+the same way. The conditions are checked at fan-out and
 again right before sending (attacks W30, W31).
 """
 
@@ -12,6 +13,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from hubgate.server.access.actions import Action
+from hubgate.server.access.identity import PERSONAL_CLIENT
 from hubgate.server.accounts.roles import Role
 from hubgate.server.accounts.store import current_membership_sql
 from hubgate.server.scopes import parse_scopes
@@ -19,6 +21,7 @@ from hubgate.server.storage.database import Row, Tx
 from hubgate.server.storage.sqltext import RowStatement, Value
 from hubgate.server.webhooks.management.store import COLUMNS, webhook_of
 from hubgate.server.webhooks.model import ENABLED, Grant, Webhook
+from hubgate.server.webhooks.permissions.token_store import limited
 
 _WEBHOOK_SCOPES = Action.ACCOUNT_WRITE_WEBHOOKS.rule.scopes
 _READ_SCOPES, _CREATED_SCOPES = Action.REPO_SEE.rule.scopes, Action.REPO_SEE.rule.creator_scopes
@@ -91,9 +94,20 @@ def _exchanged(private: str, owner: str, repo: str) -> str:
     """
 
 
+def _limited(private: str, owner: str, repo: str) -> str:
+    return limited(
+        private,
+        owner,
+        repo,
+        lambda scopes: _scoped(_WEBHOOK_SCOPES, scopes),
+        lambda scopes: _sees(repo, scopes),
+    )
+
+
 def _grant_allows(private: str, owner: str, repo: str) -> str:
     return f"""
         (w.client_id IS NULL OR CASE w.grant_kind WHEN 'consent' THEN {_consented(private, owner, repo)}
+            WHEN 'token' THEN {_limited(private, owner, repo)}
             ELSE {_exchanged(private, owner, repo)} END)
     """
 
@@ -255,14 +269,18 @@ async def set_read_scopes(tx: Tx, webhook_id: str, read_scopes: Iterable[str]) -
 
 
 async def app_name(tx: Tx, grant: Grant) -> str:
-    """The name of the app, from the app or from the consent; its client id if neither exists."""
+    """The name of the app or token; of an app also from its consent. Its client id if it no longer exists."""
     row = await tx.one(
         """
         SELECT COALESCE((SELECT a.name FROM apps a WHERE a.client_id = :client_id), (
             SELECT c.app_name FROM consents c WHERE c.client_id = :client_id AND c.user_id = :user_id
-        )) AS name
+        ), (SELECT t.name FROM access_tokens t WHERE t.id = :token_id AND t.user_id = :user_id)) AS name
         """,
-        {"client_id": grant.client_id, "user_id": grant.user_id},
+        {
+            "client_id": grant.client_id,
+            "user_id": grant.user_id,
+            "token_id": grant.client_id.removeprefix(PERSONAL_CLIENT),
+        },
     )
     return _in_one_line((row["name"] if row else None) or "") or grant.client_id
 

@@ -12,6 +12,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.web.pages.settings import (
     export,
+    fine_grained_tokens,
     organizations,
     password,
     profile,
@@ -38,6 +39,7 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos, oauth: OAuth, webhook
         *password.routes(pages, accounts),
         *sessions.routes(pages, accounts),
         *tokens.routes(pages, accounts, oauth),
+        *fine_grained_tokens.routes(pages, accounts, repos),
         *organizations.routes(pages, accounts),
         *export.routes(accounts, oauth, webhooks),
     ]

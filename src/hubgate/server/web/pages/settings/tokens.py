@@ -16,6 +16,7 @@ from hubgate.server.accounts.model import User
 from hubgate.server.accounts.roles import TokenRole
 from hubgate.server.accounts.single_use_forms import AlreadyUsed
 from hubgate.server.accounts.tokens import personal
+from hubgate.server.accounts.tokens.model import LIFETIMES, NEVER, ON_DATE, parse_expiry
 from hubgate.server.edge.routes import KIB, Handler, Route, own
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.forms import Fields
@@ -29,6 +30,11 @@ from hubgate.server.web.rendering import NO_ERRORS, Pages
 
 PATH = "/settings/tokens"
 _READ, _WRITE, _CREDENTIALS = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS, Action.ACCOUNT_CREDENTIALS
+EXPIRY_CHOICES = (
+    *((days, f"in {days} days") for days in LIFETIMES),
+    (ON_DATE, "on a date"),
+    (NEVER, "never"),
+)
 _ROLES = (
     (TokenRole.READ.value, "read: see everything you can see"),
     (TokenRole.WRITE.value, "write: do everything you can do"),
@@ -42,7 +48,8 @@ def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
 def _list_routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
     async def show(request: HubRequest, user: User, errors: Mapping[str, str] = NO_ERRORS, **values: Any) -> Response:
         shown = list_page(request, await personal.of_user(accounts, user.id))
-        values = {"name": "", "role": _ROLES[0][0], "secret": "", "created": None, "already_used": "", **values}
+        fields = {"name": "", "role": _ROLES[0][0], "expires": NEVER, "expires_on": ""}
+        values = {**fields, "secret": "", "created": None, "already_used": "", **values}
         return pages.page(
             request,
             "settings/tokens.html",
@@ -50,6 +57,8 @@ def _list_routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
             section=PATH,
             shown=shown,
             roles=_ROLES,
+            expiry_choices=EXPIRY_CHOICES,
+            now=accounts.clock(),
             nonce=single_use_forms.new_nonce(accounts, user),
             **await issued(request, user),
             **values,
@@ -70,9 +79,13 @@ def _list_routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
         try:
             nonce = single_use_forms.check_nonce(accounts, user, form.get(single_use_forms.FIELD))
             name, role = form.get("name"), _role(form)
-            secret, created = await personal.create(accounts, user, name, role, request.client_ip, nonce)
+            expires_at = parse_expiry(form.get("expires", NEVER), form.get("expires_on"), accounts.clock())
+            secret, created = await personal.create(
+                accounts, user, name, role, request.client_ip, nonce, expires_at=expires_at
+            )
         except FieldErrors as error:
-            return await show(request, user, error.fields, name=form.get("name"), role=form.get("role"))
+            sent = {field: form.get(field) for field in ("name", "role", "expires", "expires_on")}
+            return await show(request, user, error.fields, **sent)
         except AlreadyUsed as error:
             return await show(request, user, already_used=error.message)
         return await show(request, user, secret=secret, created=created)
@@ -89,7 +102,7 @@ def _token_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         request: HubRequest, user: User, template: str, errors: Mapping[str, str] = NO_ERRORS, **values: Any
     ) -> Response:
         token = await personal.get(accounts, user.id, request.param("id"))
-        values = {"token": token, "name": token.name, **values}
+        values = {"token": token, "name": token.name, "now": accounts.clock(), **values}
         return pages.page(request, f"settings/{template}", errors=errors, section=PATH, at=_at(token.id), **values)
 
     async def show_token(request: HubRequest, caller: Caller) -> Response:
@@ -151,7 +164,7 @@ def _at(token_id: str) -> str:
 
 
 def _role(form: Fields) -> TokenRole:
-    try:
-        return TokenRole(form.get("role"))
-    except ValueError:
-        raise FieldErrors({"role": "Choose read or write."}) from None
+    chosen = form.get("role")
+    if chosen not in dict(_ROLES):
+        raise FieldErrors({"role": "Choose read or write."})
+    return TokenRole(chosen)
