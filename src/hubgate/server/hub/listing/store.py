@@ -30,12 +30,29 @@ class RepoFilter(msgspec.Struct, frozen=True):
     descending: bool = True
 
 
+class Candidates(msgspec.Struct, frozen=True):
+    """Repos that the text index found, which include all that a filter selects: `TextIndex.matching`, `words`."""
+
+    matching: str
+    words: str
+
+
 async def page(
-    tx: Tx, repo_filter: RepoFilter, visible: VisibleRepos, after: tuple[int, str] | None, limit: int
+    tx: Tx,
+    repo_filter: RepoFilter,
+    visible: VisibleRepos,
+    after: tuple[int, str] | None,
+    limit: int,
+    candidates: Candidates | None = None,
 ) -> list[Repo]:
-    column = SORT_COLUMNS[repo_filter.sort]
+    column, source = SORT_COLUMNS[repo_filter.sort], "repos r"
     values: dict[str, str | int] = {"limit": limit}
     conditions = [visible_repos_sql(visible, values)]
+    if candidates is not None:
+        # The addition and the order of the join keep the engines from reading all repos in the order of the list.
+        column, source = f"({column} + 0)", f"{candidates.matching} CROSS JOIN repos r"
+        conditions.append("r.id = d.target")
+        values["words"] = candidates.words
     if repo_filter.type:
         conditions.append("r.type = :type")
         values["type"] = repo_filter.type
@@ -61,7 +78,7 @@ async def page(
         values["after_value"], values["after_id"] = after
     rows = await tx.all(
         f"""
-        SELECT {REPO} FROM repos r {OWNERS} WHERE {" AND ".join(conditions)}
+        SELECT {REPO} FROM {source} {OWNERS} WHERE {" AND ".join(conditions)}
         ORDER BY {column} {order}, r.id {order} LIMIT :limit
         """,
         values,
