@@ -19,7 +19,8 @@ MAX_SOURCES = 50
 # Of each owner and watched repo.
 EVENTS_OF_SOURCE = 40
 EVENTS_OF_REPO = 10
-# On the page.
+# Repos that are read, of which some may be hidden from the user, and those on the page.
+MAX_READ = 100
 MAX_REPOS = 8
 MAX_LINES = 3
 
@@ -50,7 +51,7 @@ async def recent_activity(repos: Repos, identity: Identity, sources: Sources) ->
         latest = sorted(
             {event.id: event for event in events}.values(), key=lambda event: event.created_at, reverse=True
         )
-        repo_ids = list(dict.fromkeys(event.repo_id for event in latest))
+        repo_ids = list(dict.fromkeys(event.repo_id for event in latest))[:MAX_READ]
         existing = await repos_among(tx, repo_ids, visible) if repo_ids else {}
         shown = _by_repo(event for event in latest if _may_see(event, existing.get(event.repo_id), visible, sources))
         bodies = await store.bodies(tx, [event.id for group in shown.values() for event in group])
