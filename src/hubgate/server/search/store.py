@@ -1,10 +1,10 @@
 """SQL statements on documents. Each runs in the transaction of the change that it belongs to."""
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from hubgate.server.storage.database import Tx
-from hubgate.server.storage.sqltext import insert_row
+from hubgate.server.storage.sqltext import Params, insert_row
+from hubgate.server.storage.text_query import marked
 
 INDEX_COMPLETE = "search index"
 
@@ -38,27 +38,43 @@ _ADD_MISSING = insert_row(_INTO, "ON CONFLICT (target) DO NOTHING")
 
 async def put(tx: Tx, document: Document) -> None:
     """Add a document, or replace the one with the same target."""
-    await tx.exec(_PUT, asdict(document))
+    await tx.exec(_PUT, _row(document))
 
 
 async def add_missing(tx: Tx, document: Document) -> None:
     """Add a document, unless the target has one, which is at least as recent."""
-    await tx.exec(_ADD_MISSING, asdict(document))
+    await tx.exec(_ADD_MISSING, _row(document))
 
 
-async def set_names(tx: Tx, target: str, names: str) -> None:
+def _row(document: Document) -> Params:
+    return {
+        "target": document.target,
+        "section": document.section,
+        "repo_id": document.repo_id,
+        "access": marked(document.section, document.access),
+        "names": marked(document.section, document.names),
+        "texts": marked(document.section, document.texts),
+    }
+
+
+async def set_names(tx: Tx, repo_id: str, names: str) -> None:
+    """Set the name under which a repo is found."""
     await tx.exec(
-        "UPDATE search_documents SET names = :names WHERE target = :target AND names <> :names",
-        {"target": target, "names": names},
+        "UPDATE search_documents SET names = :names WHERE target = :repo_id AND names <> :names",
+        {"repo_id": repo_id, "names": marked("repo", names)},
     )
 
 
 async def set_access(tx: Tx, repo_id: str, access: str) -> None:
     """Set who may find a repo and its discussions."""
-    await tx.exec(
-        "UPDATE search_documents SET access = :access WHERE repo_id = :repo_id AND access <> :access",
-        {"repo_id": repo_id, "access": access},
-    )
+    for section in ("repo", "discussion"):
+        await tx.exec(
+            """
+            UPDATE search_documents SET access = :access
+            WHERE repo_id = :repo_id AND section = :section AND access <> :access
+            """,
+            {"repo_id": repo_id, "section": section, "access": marked(section, access)},
+        )
 
 
 async def remove(tx: Tx, target: str) -> None:

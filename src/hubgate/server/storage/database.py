@@ -84,11 +84,9 @@ class TextIndex(Protocol):
     async def is_selective(self, tx: Tx, query: TextQuery, limit: int) -> bool:
         """Whether at most `limit` documents match, so that `matching` is the fastest way to find them."""
 
-    async def newest(
-        self, tx: Tx, section: str, query: TextQuery, before: int | None, limit: int
-    ) -> list[tuple[int, str]]:
+    async def newest(self, tx: Tx, query: TextQuery, before: int | None, limit: int) -> list[tuple[int, str]]:
         """Number and target of the latest documents that match, latest first; only documents before the number
-        `before`. The query matches only documents of `section`.
+        `before`.
         """
 
 

@@ -18,19 +18,17 @@ class PostgresTextIndex:
     matching = f"(SELECT * FROM search_documents WHERE {_TOKENS} @@ CAST(:words AS tsquery)) d"
 
     def expression(self, query: TextQuery) -> str:
-        excluded = "".join(f" & !({_all_of(groups)})" for groups in query.none_of)
-        return f"({_all_of(query.all_of)}){excluded}"
+        excluded = "".join(f" & !({_all_of(groups, query.mark)})" for groups in query.none_of)
+        return f"({_all_of(query.all_of, query.mark)}){excluded}"
 
     async def is_selective(self, tx: Tx, query: TextQuery, limit: int) -> bool:
         return len(await self._some(tx, query, None, limit + 1)) <= limit
 
-    async def newest(
-        self, tx: Tx, section: str, query: TextQuery, before: int | None, limit: int
-    ) -> list[tuple[int, str]]:
+    async def newest(self, tx: Tx, query: TextQuery, before: int | None, limit: int) -> list[tuple[int, str]]:
         """The newest of all matches, or of MAX_SORTED matches if these are rare among the newest documents."""
         found = await self._some(tx, query, before, MAX_SORTED)
         if len(found) == MAX_SORTED:
-            among_newest = await self._among_newest(tx, section, query, before, limit)
+            among_newest = await self._among_newest(tx, query, before, limit)
             if len(among_newest) == limit:
                 return among_newest
         return sorted(found, reverse=True)[:limit]
@@ -47,9 +45,7 @@ class PostgresTextIndex:
         )
         return [(row["id"], row["target"]) for row in rows]
 
-    async def _among_newest(
-        self, tx: Tx, section: str, query: TextQuery, before: int | None, limit: int
-    ) -> list[tuple[int, str]]:
+    async def _among_newest(self, tx: Tx, query: TextQuery, before: int | None, limit: int) -> list[tuple[int, str]]:
         rows = await tx.all(
             f"""
             SELECT id, target FROM (
@@ -58,15 +54,15 @@ class PostgresTextIndex:
                 ORDER BY section DESC, id DESC LIMIT {NEWEST_CHECKED}
             ) newest WHERE {_TOKENS} @@ CAST(:words AS tsquery) ORDER BY id DESC LIMIT :limit
             """,
-            {"words": self.expression(query), "section": section, "before": before, "limit": limit},
+            {"words": self.expression(query), "section": query.section, "before": before, "limit": limit},
         )
         return [(row["id"], row["target"]) for row in rows]
 
 
-def _all_of(groups: AllOf) -> str:
-    return " & ".join(_any_of(group) for group in groups)
+def _all_of(groups: AllOf, mark: str) -> str:
+    return " & ".join(_any_of(group, mark) for group in groups)
 
 
-def _any_of(group: AnyOf) -> str:
-    quoted = (f"'{term.token}'{':*' if term.is_prefix else ''}" for term in group)
+def _any_of(group: AnyOf, mark: str) -> str:
+    quoted = (f"'{mark}{term.token}'{':*' if term.is_prefix else ''}" for term in group)
     return f"({' | '.join(quoted)})"

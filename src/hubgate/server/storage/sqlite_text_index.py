@@ -12,8 +12,8 @@ class SqliteTextIndex:
     ) d"""
 
     def expression(self, query: TextQuery) -> str:
-        excluded = "".join(f" NOT ({_all_of(groups)})" for groups in query.none_of)
-        return f"({_all_of(query.all_of)}){excluded}"
+        excluded = "".join(f" NOT ({_all_of(groups, query.mark)})" for groups in query.none_of)
+        return f"({_all_of(query.all_of, query.mark)}){excluded}"
 
     async def is_selective(self, tx: Tx, query: TextQuery, limit: int) -> bool:
         rows = await tx.all(
@@ -22,9 +22,7 @@ class SqliteTextIndex:
         )
         return len(rows) <= limit
 
-    async def newest(
-        self, tx: Tx, section: str, query: TextQuery, before: int | None, limit: int
-    ) -> list[tuple[int, str]]:
+    async def newest(self, tx: Tx, query: TextQuery, before: int | None, limit: int) -> list[tuple[int, str]]:
         """FTS5 returns rows in the order of their ids, so a common word costs no more than a rare one."""
         rows = await tx.all(
             f"""
@@ -32,17 +30,17 @@ class SqliteTextIndex:
                 SELECT rowid AS id FROM search_words
                 WHERE search_words MATCH :words {"" if before is None else "AND rowid < :before"}
                 ORDER BY rowid DESC LIMIT :limit
-            ) found JOIN search_documents d ON d.id = found.id AND d.section = :section ORDER BY found.id DESC
+            ) found JOIN search_documents d ON d.id = found.id ORDER BY found.id DESC
             """,
-            {"words": self.expression(query), "section": section, "before": before, "limit": limit},
+            {"words": self.expression(query), "before": before, "limit": limit},
         )
         return [(row["id"], row["target"]) for row in rows]
 
 
-def _all_of(groups: AllOf) -> str:
-    return " AND ".join(_any_of(group) for group in groups)
+def _all_of(groups: AllOf, mark: str) -> str:
+    return " AND ".join(_any_of(group, mark) for group in groups)
 
 
-def _any_of(group: AnyOf) -> str:
-    quoted = (f'"{term.token}"{" *" if term.is_prefix else ""}' for term in group)
+def _any_of(group: AnyOf, mark: str) -> str:
+    quoted = (f'"{mark}{term.token}"{" *" if term.is_prefix else ""}' for term in group)
     return f"({' OR '.join(quoted)})"

@@ -7,14 +7,13 @@ from hubgate.server.search.words import (
     access_tokens,
     exact_token,
     joined,
-    kind_token,
     name_tokens,
     text_tokens,
 )
 
 
 def document_of(collection: Collection) -> Document:
-    names = [kind_token("collection"), exact_token(collection.title), *name_tokens(collection.title)]
+    names = [exact_token(collection.title), *name_tokens(collection.title)]
     access = access_tokens(collection.owner_id, private=bool(collection.private))
     texts = joined(text_tokens(collection.description), MAX_TEXT_WORDS)
     return Document(collection.id, "collection", None, access, joined(names), texts)

@@ -9,7 +9,7 @@ from hubgate.server.access.visibility import visible_repos
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.listing import store
-from hubgate.server.hub.listing.narrowing import narrow
+from hubgate.server.hub.listing.narrowing import can_match, narrow
 from hubgate.server.hub.listing.store import RepoFilter
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.paging import Page, PageRequest, page_of
@@ -31,6 +31,8 @@ async def list_repos(
 ) -> Page[Repo]:
     after = (int(page_request.after[0]), str(page_request.after[1])) if page_request.after else None
     visible = visible_repos(identity)
+    if not can_match(repo_filter):
+        return Page([], None)
     index = repos.db.text_index
 
     async def read(tx: Tx) -> list[Repo]:

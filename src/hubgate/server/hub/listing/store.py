@@ -8,6 +8,7 @@ from hubgate.server.access.visibility import VisibleRepos
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.store import OWNERS, REPO
 from hubgate.server.storage.database import Tx
+from hubgate.server.storage.sqltext import RowStatement
 
 # The columns to sort by. The hub does not count other values that clients sort by, such as downloads.
 SORT_COLUMNS = {"createdAt": "r.created_at", "lastModified": "r.updated_at"}
@@ -84,6 +85,22 @@ async def page(
         values,
     )
     return [Repo(*row) for row in rows]
+
+
+_NAME_OF_OWNER = RowStatement(
+    """
+    SELECT n.id, n.name FROM (
+        SELECT u.id, u.name FROM users u WHERE u.id = :id UNION ALL
+        SELECT o.id, o.name FROM organizations o WHERE o.id = :id
+    ) n
+    """,
+    {"id": "text"},
+)
+
+
+async def names_of_owners(tx: Tx, ids: Sequence[str]) -> dict[str, str]:
+    """The names of users and organizations, by id."""
+    return {row["id"]: row["name"] for row in await tx.each(_NAME_OF_OWNER, [{"id": each} for each in ids])}
 
 
 def visible_repos_sql(visible: VisibleRepos, values: dict[str, str | int]) -> str:

@@ -23,7 +23,7 @@ def document_of(repo: Repo, card: Card) -> Document:
 
 def document_of_discussion(repo: Repo, discussion_id: str, title: str) -> Document:
     """The document of a discussion or pull request: only its title, because comments can be hidden."""
-    names = [kind_token("discussion"), exact_token(title), *name_tokens(title)]
+    names = [exact_token(title), *name_tokens(title)]
     return Document(discussion_id, "discussion", repo.id, _access(repo), joined(names), "")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from hubgate.server.search.words import MAX_QUERY_WORDS, PUBLIC, exact_token, owner_token, words_of
-from hubgate.server.storage.text_query import AllOf, AnyOf, Term, TextQuery
+from hubgate.server.storage.text_query import AllOf, AnyOf, Term
 
 LONGEST_TEXT = 200
 # Shorter parts of names occur nearly everywhere.
@@ -40,17 +40,14 @@ def visible_to(owners: Iterable[str]) -> AnyOf:
     return any_of([PUBLIC, *map(owner_token, owners)])
 
 
-def tiers(text: SearchText, restrictions: AllOf, owners: OwnersByWord) -> list[TextQuery]:
+def tiers(text: SearchText, owners: OwnersByWord) -> list[AllOf]:
     """The whole name; each word begins a word of the name, or of the owner's name; each word is anywhere in the name
-    or in the text. No document is in two tiers.
+    or in the text. A document may be in several tiers.
     """
-    named: AllOf = (any_of([exact_token(text.name)]), *(_owned_by(word, owners) for word in text.owner_words))
-    begins = tuple(_begins(word, owners) for word in text.words)
-    anywhere = tuple(_anywhere(word, owners) for word in text.words)
     return [
-        TextQuery((*restrictions, *named)),
-        TextQuery((*restrictions, *begins), (named,)),
-        TextQuery((*restrictions, *anywhere), (named, begins)),
+        (any_of([exact_token(text.name)]), *(_owned_by(word, owners) for word in text.owner_words)),
+        tuple(_begins(word, owners) for word in text.words),
+        tuple(_anywhere(word, owners) for word in text.words),
     ]
 
 

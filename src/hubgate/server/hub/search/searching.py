@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.visibility import visible_collections, visible_repos
@@ -16,32 +17,33 @@ from hubgate.server.hub.search import store
 from hubgate.server.hub.search.queries import OwnersByWord, SearchText, any_of, parse, tiers, visible_to
 from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.search.store import is_complete
-from hubgate.server.search.words import kind_token
+from hubgate.server.search.words import exact_token, kind_token
 from hubgate.server.storage.database import TextIndex, Tx
 from hubgate.server.storage.text_query import AllOf, Term, TextQuery
 
 # The tier and the number of the last document shown.
 CURSOR = (int, int)
 # Owners whose names match a word; their repos match the word too.
-MAX_OWNERS_OF_WORD = 50
-_ACCOUNTS = any_of(map(kind_token, ("user", "org")))
+MAX_OWNERS_OF_WORD = 10
+# Documents of earlier tiers that are found again and left out.
+MAX_KNOWN = 500
 
 
 class Section(Enum):
-    """A kind of result: its name in documents, and the kinds of documents in it."""
+    """A kind of result: its section of documents, and the kind of documents in it; "" for all."""
 
-    REPOS = ("repo", ("model", "dataset", "space"))
-    MODELS = ("repo", ("model",))
-    DATASETS = ("repo", ("dataset",))
-    SPACES = ("repo", ("space",))
-    ACCOUNTS = ("account", ("user", "org"))
-    USERS = ("account", ("user",))
-    ORGANIZATIONS = ("account", ("org",))
-    COLLECTIONS = ("collection", ("collection",))
-    DISCUSSIONS = ("discussion", ("discussion",))
+    REPOS = ("repo", "")
+    MODELS = ("repo", "model")
+    DATASETS = ("repo", "dataset")
+    SPACES = ("repo", "space")
+    ACCOUNTS = ("account", "")
+    USERS = ("account", "user")
+    ORGANIZATIONS = ("account", "org")
+    COLLECTIONS = ("collection", "")
+    DISCUSSIONS = ("discussion", "")
 
-    def __init__(self, document_section: str, kinds: tuple[str, ...]) -> None:
-        self.document_section, self.kinds = document_section, kinds
+    def __init__(self, document_section: str, kind: str) -> None:
+        self.document_section, self.kind = document_section, kind
 
 
 class Found(Struct, frozen=True):
@@ -77,11 +79,14 @@ async def search(
 
 
 async def _owners_by_word(tx: Tx, index: TextIndex, searched: SearchText) -> OwnersByWord:
+    """Owners whose names begin with a word or have a word that does, first the owner who has that name."""
     found = {}
     for word in dict.fromkeys((*searched.words, *searched.owner_words)):
         if len(word) > 1:
-            query = TextQuery((_ACCOUNTS, (Term(word, is_prefix=True),)))
-            found[word] = [target for _, target in await index.newest(tx, "account", query, None, MAX_OWNERS_OF_WORD)]
+            named = await index.newest(tx, TextQuery("account", (any_of([exact_token(word)]),)), None, 1)
+            begins = TextQuery("account", ((Term(word, is_prefix=True),),))
+            others = await index.newest(tx, begins, None, MAX_OWNERS_OF_WORD)
+            found[word] = list(dict.fromkeys(target for _, target in (*named, *others)))[:MAX_OWNERS_OF_WORD]
     return found
 
 
@@ -97,16 +102,40 @@ async def _documents(
     """Tier, number and target of the documents found, in order."""
     if not searched.words:
         return []
-    restrictions: AllOf = (any_of(map(kind_token, section.kinds)), visible_to(_visible_owners(section, identity)))
-    rows: list[tuple[int, int, str]] = []
+    restrictions = _restrictions(section, identity)
+    queries = [TextQuery(section.document_section, (*restrictions, *groups)) for groups in tiers(searched, owners)]
     first_tier, before = (int(part) for part in page_request.after) if page_request.after else (0, None)
-    for tier, query in enumerate(tiers(searched, restrictions, owners)):
-        if tier < first_tier or len(rows) >= page_request.fetch_limit:
+    rows: list[tuple[int, int, str]] = []
+    for tier, query in enumerate(queries):
+        missing = page_request.fetch_limit - len(rows)
+        if tier < first_tier or not missing:
             continue
+        # A document of an earlier tier is usually found again.
+        known = {number for _, number, _ in rows}
+        if page_request.after is not None:
+            known |= await _numbers(tx, index, queries[:tier])
         last = before if tier == first_tier else None
-        found = await index.newest(tx, section.document_section, query, last, page_request.fetch_limit - len(rows))
-        rows += [(tier, number, target) for number, target in found]
+        found = await index.newest(tx, _without(query, queries[:tier], known), last, missing + len(known))
+        rows += [(tier, number, target) for number, target in found if number not in known][:missing]
     return rows
+
+
+async def _numbers(tx: Tx, index: TextIndex, queries: Sequence[TextQuery]) -> set[int]:
+    """The numbers of documents that the queries find, at most MAX_KNOWN of each."""
+    return {number for query in queries for number, _ in await index.newest(tx, query, None, MAX_KNOWN)}
+
+
+def _without(query: TextQuery, earlier: Sequence[TextQuery], known: set[int]) -> TextQuery:
+    """The query without the results of earlier ones, if these are too many to know. It takes longer."""
+    if len(known) < MAX_KNOWN:
+        return query
+    return replace(query, none_of=tuple(each.all_of for each in earlier))
+
+
+def _restrictions(section: Section, identity: Identity) -> AllOf:
+    """The kind of documents, and roughly what the caller may see."""
+    visible = visible_to(_visible_owners(section, identity))
+    return (any_of([kind_token(section.kind)]), visible) if section.kind else (visible,)
 
 
 def _visible_owners(section: Section, identity: Identity) -> Sequence[str]:
