@@ -16,6 +16,7 @@ from bench import (
     postgres_lookups,
     postgres_writes,
     repos,
+    search,
     spaces,
     sqlite_lookups,
     sqlite_writes,
@@ -40,11 +41,12 @@ SUBJECTS: dict[str, Callable[[Workspace], Iterable[Table]]] = {
     "exchange": exchange.measure,
     "repos": repos.measure,
     "large-files": large_files.measure,
+    "search": search.measure,
     "webhooks": webhooks.measure,
     "listeners": webhook_listeners.measure,
     "spaces": spaces.measure,
 }
-ON_POSTGRES = ("postgres", "whoami", "oauth", "exchange", "repos", "webhooks", "listeners")
+ON_POSTGRES = ("postgres", "whoami", "oauth", "exchange", "repos", "search", "webhooks", "listeners")
 FULL = Budget(rounds=5, scale=1.0)
 QUICK = Budget(rounds=3, scale=0.1)
 

@@ -36,12 +36,12 @@ class RepoHub:
 
 
 @contextlib.contextmanager
-def repo_hub_process(workspace: Workspace, name: str) -> Iterator[RepoHub]:
+def repo_hub_process(workspace: Workspace, name: str, subject: str = "repos") -> Iterator[RepoHub]:
     engine = name.rpartition(" ")[2].lower()
-    folder = workspace.subfolder(f"repos-{engine}")
+    folder = workspace.subfolder(f"{subject}-{engine}")
     settings: dict[str, str] = {}
     if name == POSTGRES:
-        settings = {"database_url": workspace.postgres_database("repos"), "secret_key": secrets.token_urlsafe(48)}
+        settings = {"database_url": workspace.postgres_database(subject), "secret_key": secrets.token_urlsafe(48)}
     variables = {f"HUBGATE_{key.upper()}": value for key, value in settings.items()}
     with hub_process(folder, **variables) as hub:
         _admin(folder, variables, "user", "create", USER, "--email", "ada@example.org", "--verified")

@@ -29,7 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("server.edge",),
     ("server.access",),
     ("server.accounts",),
-    ("server.events", "server.audit", "server.throttle", "server.mail"),
+    ("server.events", "server.audit", "server.throttle", "server.mail", "server.search"),
     ("server.http",),
     ("server.settings", "server.logs", "server.metrics"),
     ("server.objects",),

@@ -83,11 +83,14 @@ _PUBLIC = {
     "join": "/join",
     "login": "/login?next=/settings/tokens",
     "reset": "/reset",
+    "search-none": "/search?q=nothing-has-this-name",
     "profile-user": "/ada",
     "profile-organization": "/acme",
 }
 _ADAS = {
     "home-in": "/",
+    "search": "/search?q=model",
+    "search-accounts": "/search?q=ac&type=accounts",
     "profile-own": "/ada",
     "settings-profile": "/settings/profile",
     "settings-password": "/settings/password",

@@ -1,5 +1,6 @@
 """`/`: an introduction with links for visitors; open tasks for signed-in users."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from tests.bed.running_hub import RunningHub, run_hub
 
 pytestmark = pytest.mark.one_engine
 
-EMPTY = "Create a repo or build an app."
+EMPTY = "<h2>Start here</h2>"
 
 
 def main_of(page: str) -> str:
@@ -34,6 +35,10 @@ def test_new_user_sees_an_empty_page(hub: RunningHub) -> None:
     with browser_of(hub, create_user(hub, "ada")) as client:
         main = main_of(client.get("/").text)
     assert EMPTY in main
+    assert re.findall("<h3>(.*?)</h3>", main) == ["Create a repo", "Build an app", "Add a webhook"]
+    for command in ("hubgate repos create", "curl -X POST", "hubgate webhooks create --url https://example.com/hook"):
+        assert command in main
+    assert main.count("button-primary") == 1
     assert '<a class="button" href="/settings/applications/new">Build an app</a>' in main
     assert '<a class="button" href="/organizations/new">New organization</a>' in main
     assert "Needs attention" not in main

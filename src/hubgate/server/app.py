@@ -36,6 +36,7 @@ from hubgate.server.web.api import (
     overviews,
     redirects,
     resource_servers,
+    search,
     sessions,
     tokens,
     tunnels,
@@ -72,6 +73,7 @@ from hubgate.server.web.oauth import token as token_endpoint
 from hubgate.server.web.pages import api_reference, home, profiles, theme
 from hubgate.server.web.pages import operator as operator_pages
 from hubgate.server.web.pages import redirects as redirect_pages
+from hubgate.server.web.pages import search as search_pages
 from hubgate.server.web.pages.collections import routes as collection_pages
 from hubgate.server.web.pages.entry import routes as entry_pages
 from hubgate.server.web.pages.oauth import authorize, developers, device, explain, logout, protect
@@ -149,6 +151,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *comments.routes(hub.repos),
         *access_requests.routes(hub.repos),
         *collections.routes(hub.repos),
+        *search.routes(hub.repos),
         *resolve.routes(hub.repos),
         *large_files.routes(hub.repos),
         *storage_tokens.routes(hub.repos, guard),
@@ -169,9 +172,10 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *operator_spaces.routes(pages, hub.repos, hub.spaces),
         *profiles.routes(pages, hub.accounts, hub.repos),
         *entry_pages.routes(pages, hub.accounts, hub.oauth),
-        *home.routes(pages, hub.accounts, hub.repos, hub.webhooks),
+        *home.routes(pages, hub.accounts, hub.repos, hub.oauth, hub.webhooks),
         *repo_pages.routes(pages, hub.repos, hub.spaces, guard),
         *collection_pages.routes(pages, hub.repos),
+        *search_pages.routes(pages, hub.repos),
         *theme.routes(pages),
         *extra_routes,
     ]

@@ -36,6 +36,7 @@ from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.keys.ring import KeyRing
 from hubgate.server.objects.model import Objects
 from hubgate.server.objects.opening import StoreSettings, open_objects
+from hubgate.server.search import store as search_store
 from hubgate.server.secret import ServerSecret, existing_secret
 from hubgate.server.settings import Settings
 from hubgate.server.spaces import logs_store, spaces_of_owners
@@ -265,6 +266,7 @@ async def open_hub(settings: Settings, clock: Clock = system_clock, *, by_index:
 
 async def _delete_owned(base_url: str, tx: Tx, owner_id: str, now: int) -> None:
     """Delete all that a deleted account owns. A cascade is not enough: each repo's deletion is an event."""
+    await search_store.remove_collections_of(tx, owner_id)
     await collection_store.remove_of_owner(tx, owner_id)
     await repo_deletion.delete_with_owner(base_url, tx, owner_id, now)
     await webhook_deletion.delete_with_owner(tx, owner_id)

@@ -10,10 +10,12 @@ from hubgate.server.accounts.model import Person, User
 from hubgate.server.accounts.names import check_name, name_taken_message
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.passwords import lock_password, require_password
+from hubgate.server.accounts.search_documents import index_user
 from hubgate.server.accounts.tokens import store as token_store
 from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.errors import Conflict, FieldErrors
+from hubgate.server.search import store as search_store
 from hubgate.server.storage.database import Tx
 
 
@@ -22,7 +24,12 @@ async def set_profile(accounts: Accounts, user: User, fullname: str, website: st
     fullname = checks.check("fullname", check_fullname, fullname)
     website = checks.check("website", check_website, website)
     checks.raise_errors()
-    await accounts.db.write(lambda tx: store.set_profile(tx, user.id, fullname, website))
+
+    async def unit(tx: Tx) -> None:
+        await store.set_profile(tx, user.id, fullname, website)
+        await index_user(tx, user.id)
+
+    await accounts.db.write(unit)
 
 
 async def set_billing(accounts: Accounts, user: User, can_pay: bool) -> None:
@@ -43,6 +50,7 @@ async def rename(accounts: Accounts, user: User, name: str) -> None:
             raise FieldErrors({"username": name_taken_message(name)})
         await renames.enforce_rename_limit(tx, accounts, user.id)
         await store.set_name(tx, user.id, name)
+        await index_user(tx, user.id)
         await accounts.rename_owned(tx, user.id, old, name, now)
 
     await accounts.db.write_long(unit)
@@ -75,6 +83,7 @@ async def delete_in_transaction(tx: Tx, accounts: Accounts, user: User, actor: A
     await accounts.delete_owned(tx, user.id, now)
     await renames.retire_or_delete_name(tx, name, now)
     await store.remove_user(tx, user.id)
+    await search_store.remove(tx, user.id)
 
 
 class DeletionConsequences(Struct, frozen=True):

@@ -20,9 +20,11 @@ from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.organizations.invitations import OpenedInvitation
 from hubgate.server.accounts.organizations.model import Invitation
 from hubgate.server.accounts.passwords import check_password, hash_password
+from hubgate.server.accounts.search_documents import document_of
 from hubgate.server.errors import Conflict, FieldErrors, Forbidden, NotFound
 from hubgate.server.ids import new_id
 from hubgate.server.mail import texts
+from hubgate.server.search import store as search_store
 from hubgate.server.storage.database import Tx
 
 OPERATOR_EXISTS = "operator"
@@ -180,6 +182,7 @@ async def _create(
             raise FieldErrors({"username": name_taken_message(user.name)})
         if not await store.add_user(tx, user, password_hash):
             raise _EmailTaken
+        await search_store.put(tx, document_of(user))
         if invitation is not None and not await _use_invitation(tx, invitation, user, now):
             raise NotFound(invitations.GONE)
         if not verified:

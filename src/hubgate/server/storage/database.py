@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from hubgate.server.storage.signals import Listening, OnSignal, Signal
 from hubgate.server.storage.sqltext import NO_PARAMS, Kind, Params, RowStatement
+from hubgate.server.storage.text_query import TextQuery
 
 T = TypeVar("T")
 
@@ -70,7 +71,29 @@ class Batch(Struct, frozen=True):
     sql: str
 
 
+class TextIndex(Protocol):
+    """The index of the words in `search_documents`, which the engine updates with the table."""
+
+    @property
+    def matching(self) -> str:
+        """SQL: a relation named `d`, the documents that match the parameter `words`."""
+
+    def expression(self, query: TextQuery) -> str:
+        """The value of the parameter `words`."""
+
+    async def is_selective(self, tx: Tx, query: TextQuery, limit: int) -> bool:
+        """Whether at most `limit` documents match, so that `matching` is the fastest way to find them."""
+
+    async def newest(self, tx: Tx, query: TextQuery, before: int | None, limit: int) -> list[tuple[int, str]]:
+        """Number and target of the latest documents that match, latest first; only documents before the number
+        `before`.
+        """
+
+
 class Database(Protocol):
+    @property
+    def text_index(self) -> TextIndex: ...
+
     async def write(self, unit: Unit[T]) -> T: ...
 
     async def write_long(self, unit: Unit[T]) -> T:

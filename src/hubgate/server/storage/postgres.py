@@ -27,6 +27,7 @@ from hubgate.server.storage.postgres_connection import (
     write_in_transaction,
 )
 from hubgate.server.storage.postgres_signals import Channel
+from hubgate.server.storage.postgres_text_index import PostgresTextIndex
 from hubgate.server.storage.signals import Listening, OnSignal
 from hubgate.server.storage.sqltext import NO_PARAMS, Params, RowStatement, require_read
 
@@ -56,6 +57,8 @@ _END_FROZEN = """
 
 
 class PostgresDatabase:
+    text_index = PostgresTextIndex()
+
     def __init__(self, url: str, connections: int = CONNECTIONS, *, by_index: bool = False) -> None:
         self._url = url
         self._planning = _BY_INDEX if by_index else {}

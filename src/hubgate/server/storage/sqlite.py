@@ -25,6 +25,7 @@ from hubgate.server.storage.sqlite_connection import (
     read_in_snapshot,
     translated,
 )
+from hubgate.server.storage.sqlite_text_index import SqliteTextIndex
 from hubgate.server.storage.sqlite_writer import LOCK_TIMEOUT_SECONDS, SqliteWriter
 from hubgate.server.storage.sqltext import NO_PARAMS, Params, RowStatement, require_read
 
@@ -35,6 +36,8 @@ LONG_READS, LONG_READS_PER_CALLER = 3, 1
 
 
 class SqliteDatabase:
+    text_index = SqliteTextIndex()
+
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = FairLock(path)

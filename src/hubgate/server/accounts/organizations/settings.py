@@ -12,10 +12,12 @@ from hubgate.server.accounts.organizations import store
 from hubgate.server.accounts.organizations.locks import lock_organization, lock_organization_as_admin
 from hubgate.server.accounts.organizations.members import MAX_ORGANIZATIONS_PER_USER, exceeds_membership_limit
 from hubgate.server.accounts.roles import Role
+from hubgate.server.accounts.search_documents import document_of, index_organization
 from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.errors import FieldErrors, Unprocessable
 from hubgate.server.ids import new_id
+from hubgate.server.search import store as search_store
 from hubgate.server.storage.database import Tx
 
 
@@ -35,6 +37,7 @@ async def create(
         if not await account_store.claim_name(tx, name, "org", organization.id, now):
             raise FieldErrors({"name": name_taken_message(name)})
         await store.add(tx, organization)
+        await search_store.put(tx, document_of(organization))
         await store.add_member(tx, organization.id, owner.id, Role.ADMIN, now)
         if await exceeds_membership_limit(tx, owner):
             raise FieldErrors(
@@ -63,6 +66,7 @@ async def set_profile(
         if (latest.fullname, latest.website) == (fullname, website):
             return
         await store.set_profile(tx, organization.id, fullname, website)
+        await index_organization(tx, organization.id)
         await record(tx, organization.id, EntryType.ORG_UPDATE_SETTINGS, "changed the profile", actor, now, changes)
 
     await accounts.db.write(unit)
@@ -83,6 +87,7 @@ async def rename(accounts: Accounts, organization: Organization, name: str, acto
             # The operator's command line is not limited.
             await renames.enforce_rename_limit(tx, accounts, organization.id)
         await store.set_name(tx, organization.id, name)
+        await index_organization(tx, organization.id)
         await accounts.rename_owned(tx, organization.id, old, name, now)
         data = {"from": old, "to": name}
         await record(tx, organization.id, EntryType.ORG_RENAME, f"renamed {old} to {name}", actor, now, data)
@@ -143,6 +148,7 @@ async def delete(accounts: Accounts, organization: Organization, actor: Actor) -
         await accounts.delete_owned(tx, organization.id, now)
         await renames.retire_or_delete_name(tx, name, now)
         await store.remove(tx, organization.id)
+        await search_store.remove(tx, organization.id)
         await record(tx, organization.id, EntryType.ORG_DELETE, f"deleted {name}", actor, now)
 
     await accounts.db.write_long(unit)

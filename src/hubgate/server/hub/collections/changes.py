@@ -19,10 +19,12 @@ from hubgate.server.hub.collections.model import (
     search_text,
     title_key,
 )
+from hubgate.server.hub.collections.search_documents import document_of
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos.model import RepoOwner
 from hubgate.server.hub.repos.transactions import lock_owner
 from hubgate.server.ids import new_id
+from hubgate.server.search import store as search_store
 from hubgate.server.storage.database import Tx
 
 
@@ -77,6 +79,7 @@ async def create(repos: Repos, owner: RepoOwner, new: NewCollection, actor: Acto
         if not await store.add(tx, values):
             raise TitleTaken(await _with_title(tx, owner.id, title))
         created = await _existing(tx, collection_id)
+        await search_store.put(tx, document_of(created))
         await _record(tx, EntryType.COLLECTION_CREATE, created, f"created the collection {title}", actor, now)
         return created
 
@@ -102,6 +105,7 @@ async def update(repos: Repos, collection: Collection, changes: CollectionChange
             changed = [name for name in requested if getattr(before, name) != getattr(after, name)]
             text = f"changed the collection {after.title}: {', '.join(changed)}"
             await _record(tx, EntryType.COLLECTION_UPDATE, after, text, actor, now)
+            await search_store.put(tx, document_of(after))
         if changes.place is not None:
             ids = [each for each in await store.ids_of_owner(tx, before.owner_id) if each != collection.id]
             ids.insert(min(changes.place, len(ids)), collection.id)
@@ -119,6 +123,7 @@ async def delete(repos: Repos, collection: Collection, actor: Actor) -> None:
         await lock_owner(tx, collection.owner)
         if not await store.remove(tx, collection.id):
             raise NotFound(COLLECTION_GONE)
+        await search_store.remove(tx, collection.id)
         text = f"deleted the collection {collection.title}"
         await _record(tx, EntryType.COLLECTION_DELETE, collection, text, actor, now)
 

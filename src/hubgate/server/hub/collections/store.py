@@ -62,7 +62,7 @@ async def page(
 ) -> list[Collection]:
     """Collections that the caller may see, most recently changed first."""
     values: dict[str, str | int] = {"limit": limit}
-    conditions = [_visible_collections_sql("c", visible, values)]
+    conditions = [visible_collections_sql("c", visible, values)]
     if collection_filter.owners is not None:
         conditions.append(f"c.owner_id IN ({_placeholders('of', collection_filter.owners, values)})")
     for number, item in enumerate(collection_filter.items):
@@ -93,7 +93,7 @@ async def of_owner(tx: Tx, owner_id: str, visible: VisibleCollections, limit: in
     rows = await tx.all(
         f"""
         SELECT {COLLECTION} FROM collections c {COLLECTION_OWNERS}
-        WHERE c.owner_id = :owner_id AND {_visible_collections_sql("c", visible, values)}
+        WHERE c.owner_id = :owner_id AND {visible_collections_sql("c", visible, values)}
         ORDER BY c.position, c.id LIMIT :limit
         """,
         values,
@@ -111,7 +111,7 @@ async def place_of(tx: Tx, collection: Collection, visible: VisibleCollections) 
     row = await tx.one(
         f"""
         SELECT count(*) AS n FROM collections c WHERE c.owner_id = :owner_id
-            AND (c.position, c.id) < (:position, :id) AND {_visible_collections_sql("c", visible, values)}
+            AND (c.position, c.id) < (:position, :id) AND {visible_collections_sql("c", visible, values)}
         """,
         values,
     )
@@ -131,7 +131,7 @@ async def items(
         LEFT JOIN collections l ON l.id = i.linked_id {_owners("l", "lu", "lo")}
         WHERE i.collection_id = :collection_id
             AND ((r.id IS NOT NULL AND {visible_repos_sql(visible_repos, values)})
-            OR (l.id IS NOT NULL AND {_visible_collections_sql("l", visible_collections, values)}))
+            OR (l.id IS NOT NULL AND {visible_collections_sql("l", visible_collections, values)}))
         ORDER BY i.position, i.id LIMIT :limit
         """,
         values,
@@ -150,7 +150,7 @@ def _item(place: int, item_id: str, note: str, *columns: Any) -> Item:
     )
 
 
-def _visible_collections_sql(table: str, visible: VisibleCollections, values: dict[str, str | int]) -> str:
+def visible_collections_sql(table: str, visible: VisibleCollections, values: dict[str, str | int]) -> str:
     if not visible.owners:
         return f"{table}.private = 0"
     return f"({table}.private = 0 OR {table}.owner_id IN ({_placeholders('private_of', visible.owners, values)}))"

@@ -13,6 +13,7 @@ from hubgate.server.hub.discussions.entries import store as entry_store
 from hubgate.server.hub.discussions.entries.model import STATUS_CHANGE, TITLE_CHANGE, Conversation
 from hubgate.server.hub.discussions.model import Discussion, check_comment, check_title
 from hubgate.server.hub.discussions.notifications import notify
+from hubgate.server.hub.discussions.search_documents import index_title
 from hubgate.server.hub.guests import store as guest_store
 from hubgate.server.hub.guests.charges import charge_of, check_discussions, check_pull_requests
 from hubgate.server.hub.repos import store as repo_store
@@ -95,6 +96,7 @@ async def set_title(repos: Repos, repo: Repo, discussion: Discussion, caller: Ca
         await recording.require_room(tx, found, user_id, len(title), is_guest=is_guest)
         changed = replace(found, title=title, updated_at=now)
         await store.update(tx, changed)
+        await index_title(tx, repo.id, changed)
         entry = await entry_store.add(tx, repo.id, found.num, TITLE_CHANGE, user_id, title, now, found.title)
         await recording.record(tx, repos, repo, Kind.DISCUSSION_UPDATE, changed, now, by_guest=is_guest)
         return await entry_store.conversation_of(tx, entry)

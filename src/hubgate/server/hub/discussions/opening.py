@@ -11,6 +11,7 @@ from hubgate.server.hub.discussions.entries import store as entry_store
 from hubgate.server.hub.discussions.entries.model import COMMENT
 from hubgate.server.hub.discussions.model import Discussion, check_text, check_title
 from hubgate.server.hub.discussions.notifications import notify
+from hubgate.server.hub.discussions.search_documents import index_title
 from hubgate.server.hub.guests.charges import (
     Charge,
     charge_of,
@@ -89,6 +90,7 @@ async def add_in(tx: Tx, repos: Repos, repo: Repo, discussion: Discussion, descr
     """Add a discussion with its first comment, its event and its mail, in the transaction that assigned its number."""
     now = discussion.created_at
     await store.add(tx, discussion)
+    await index_title(tx, repo.id, discussion)
     entry = await entry_store.add(tx, repo.id, discussion.num, COMMENT, discussion.author_id, description, now)
     await store.add_participants(tx, repo.id, discussion.num, [recording.initial_participant(repo)])
     mentioned = await recording.add_participants(tx, repo, discussion, entry, now)

@@ -20,6 +20,7 @@ from hubgate.server.hub.guests import store as guest_store
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.refs import move_refs_in
+from hubgate.server.search import store as search_store
 from hubgate.server.storage.database import Tx
 
 
@@ -35,6 +36,7 @@ async def remove(repos: Repos, repo: Repo, discussion: Discussion) -> None:
         for comment in await entry_store.visible_comments(tx, repo.id, found.num):
             await remove_texts_of(tx, repo.id, comment.id, comment.text_times)
         await store.remove(tx, repo.id, found.num)
+        await search_store.remove(tx, found.id)
         await recording.record(tx, repos, repo, Kind.DISCUSSION_DELETE, found, now, by_guest=False)
 
     # A pull request may have a hundred thousand files.

@@ -9,6 +9,7 @@ from hubgate.server.access.visibility import visible_repos
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.listing import store
+from hubgate.server.hub.listing.narrowing import can_match, narrow
 from hubgate.server.hub.listing.store import RepoFilter
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.paging import Page, PageRequest, page_of
@@ -30,7 +31,16 @@ async def list_repos(
 ) -> Page[Repo]:
     after = (int(page_request.after[0]), str(page_request.after[1])) if page_request.after else None
     visible = visible_repos(identity)
-    rows = await repos.db.read_long(lambda tx: store.page(tx, repo_filter, visible, after, page_request.fetch_limit))
+    if not can_match(repo_filter):
+        return Page([], None)
+    index = repos.db.text_index
+
+    async def read(tx: Tx) -> list[Repo]:
+        words = await narrow(tx, index, repo_filter, visible)
+        source = store.Candidates(index.matching, words) if words is not None else None
+        return await store.page(tx, repo_filter, visible, after, page_request.fetch_limit, source)
+
+    rows = await repos.db.read_long(read)
     limited = PageRequest(_page_size(rows, page_request.limit), page_request.after)
     return page_of(rows, limited, lambda repo: (_sort_value(repo, repo_filter.sort), repo.id))
 

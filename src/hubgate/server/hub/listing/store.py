@@ -8,6 +8,7 @@ from hubgate.server.access.visibility import VisibleRepos
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.store import OWNERS, REPO
 from hubgate.server.storage.database import Tx
+from hubgate.server.storage.sqltext import RowStatement
 
 # The columns to sort by. The hub does not count other values that clients sort by, such as downloads.
 SORT_COLUMNS = {"createdAt": "r.created_at", "lastModified": "r.updated_at"}
@@ -30,12 +31,29 @@ class RepoFilter(msgspec.Struct, frozen=True):
     descending: bool = True
 
 
+class Candidates(msgspec.Struct, frozen=True):
+    """Repos that the text index found, which include all that a filter selects: `TextIndex.matching`, `words`."""
+
+    matching: str
+    words: str
+
+
 async def page(
-    tx: Tx, repo_filter: RepoFilter, visible: VisibleRepos, after: tuple[int, str] | None, limit: int
+    tx: Tx,
+    repo_filter: RepoFilter,
+    visible: VisibleRepos,
+    after: tuple[int, str] | None,
+    limit: int,
+    candidates: Candidates | None = None,
 ) -> list[Repo]:
-    column = SORT_COLUMNS[repo_filter.sort]
+    column, source = SORT_COLUMNS[repo_filter.sort], "repos r"
     values: dict[str, str | int] = {"limit": limit}
     conditions = [visible_repos_sql(visible, values)]
+    if candidates is not None:
+        # The addition and the order of the join keep the engines from reading all repos in the order of the list.
+        column, source = f"({column} + 0)", f"{candidates.matching} CROSS JOIN repos r"
+        conditions.append("r.id = d.target")
+        values["words"] = candidates.words
     if repo_filter.type:
         conditions.append("r.type = :type")
         values["type"] = repo_filter.type
@@ -61,12 +79,28 @@ async def page(
         values["after_value"], values["after_id"] = after
     rows = await tx.all(
         f"""
-        SELECT {REPO} FROM repos r {OWNERS} WHERE {" AND ".join(conditions)}
+        SELECT {REPO} FROM {source} {OWNERS} WHERE {" AND ".join(conditions)}
         ORDER BY {column} {order}, r.id {order} LIMIT :limit
         """,
         values,
     )
     return [Repo(*row) for row in rows]
+
+
+_NAME_OF_OWNER = RowStatement(
+    """
+    SELECT n.id, n.name FROM (
+        SELECT u.id, u.name FROM users u WHERE u.id = :id UNION ALL
+        SELECT o.id, o.name FROM organizations o WHERE o.id = :id
+    ) n
+    """,
+    {"id": "text"},
+)
+
+
+async def names_of_owners(tx: Tx, ids: Sequence[str]) -> dict[str, str]:
+    """The names of users and organizations, by id."""
+    return {row["id"]: row["name"] for row in await tx.each(_NAME_OF_OWNER, [{"id": each} for each in ids])}
 
 
 def visible_repos_sql(visible: VisibleRepos, values: dict[str, str | int]) -> str:

@@ -16,6 +16,7 @@ from hubgate.server.hub.git import objects
 from hubgate.server.hub.git.threads import in_card_thread
 from hubgate.server.hub.repos.model import NO_CARD, Card, RepoType
 from hubgate.server.jobs.job import checkpoint
+from hubgate.server.search.words import text_tokens
 
 README = "README.md"
 MAX_FRONT_MATTER_LENGTH = 64 * 1024
@@ -29,6 +30,7 @@ MAX_TAG_LENGTH = 100
 # Empty lines may precede the front matter, as in existing clients.
 _FRONT_MATTER = re.compile(r"\A\s*---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
 _PREFIXED_FIELDS = {"license": "license", "datasets": "dataset", "base_model": "base_model"}
+_DESCRIPTIONS = ("title", "pretty_name", "description", "short_description")
 _PLAIN_FIELDS = ("tags", "language", "library_name", "pipeline_tag")
 # Existing clients search models by the bare value and datasets by field and value.
 _DATASET_FIELDS = (
@@ -53,18 +55,18 @@ async def card_at(folder: Path, commit: str | None, repo_type: str) -> Card:
     entry, content = await objects.file_at(folder, commit, README)
     if entry is None or entry.pointer or content is None:
         return NO_CARD
-    try:
-        return await in_card_thread(card_of, content.decode(errors="replace"), repo_type)
-    except BadFrontMatter:
-        return NO_CARD
+    return await in_card_thread(card_of, content.decode(errors="replace"), repo_type)
 
 
 def card_of(readme: str, repo_type: str) -> Card:
-    front_matter, _ = split_readme(readme)
-    if front_matter is None:
-        return NO_CARD
-    data = parse_front_matter(front_matter)
-    return Card(data, list(dict.fromkeys(_tags(data, repo_type)))[:MAX_TAGS])
+    front_matter, text = split_readme(readme)
+    try:
+        data = parse_front_matter(front_matter) if front_matter is not None else {}
+    except BadFrontMatter:
+        data = {}
+    described = [data[field] for field in _DESCRIPTIONS if isinstance(data.get(field), str)]
+    words = [word for part in (*described, text) for word in text_tokens(part)]
+    return Card(data, list(dict.fromkeys(_tags(data, repo_type)))[:MAX_TAGS], words)
 
 
 def split_readme(readme: str) -> tuple[str | None, str]:

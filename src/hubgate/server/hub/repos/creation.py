@@ -22,9 +22,12 @@ from hubgate.server.hub.lfs.stored_file import StoredFile, store_file
 from hubgate.server.hub.quotas.quotas import check_file
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.card import card_at
-from hubgate.server.hub.repos.model import MAIN, UNLINK_FIRST, Repo, RepoOwner, RepoType, check_repo_name
+from hubgate.server.hub.repos.model import MAIN, UNLINK_FIRST, Card, Repo, RepoOwner, RepoType, check_repo_name
+from hubgate.server.hub.repos.search_documents import document_of
 from hubgate.server.hub.repos.transactions import lock_owner, record_audit
 from hubgate.server.ids import new_id
+from hubgate.server.search import store as search_store
+from hubgate.server.search.store import Document
 from hubgate.server.storage.database import Tx
 
 # Extensions of files that are usually large; they are stored as large files regardless of their size.
@@ -83,9 +86,12 @@ async def create(
     now = repos.clock()
     repo_id = new_id(now)
     try:
-        repo, large_files = await _write_folder(repos, user, owner, new_repo, files or {}, repo_id, now)
+        repo, card, large_files = await _write_folder(repos, user, owner, new_repo, files or {}, repo_id, now)
+        document = document_of(repo, card)
         failpoint.hit("repo-before-create")
-        return await repos.db.write(lambda tx: _insert(tx, repos, repo, new_repo, large_files, actor, on_created))
+        return await repos.db.write(
+            lambda tx: _insert(tx, repos, repo, document, new_repo, large_files, actor, on_created)
+        )
     except BaseException:
         # If this check fails too, the folder stays until housekeeping finds that it has no row.
         if not await store.exists(repos.db, repo_id):
@@ -95,7 +101,7 @@ async def create(
 
 async def _write_folder(
     repos: Repos, user: User, owner: RepoOwner, new_repo: NewRepo, files: FilesByPath, repo_id: str, now: int
-) -> tuple[Repo, list[StoredFile]]:
+) -> tuple[Repo, Card, list[StoredFile]]:
     folder = await in_thread(repos.folders.create, repo_id)
     content = {ATTRIBUTES_FILE: GIT_ATTRIBUTES.encode()}
     fields = _card_fields(new_repo)
@@ -126,7 +132,7 @@ async def _write_folder(
         generation=1,
         last_seq=1,
     )
-    return repo, large_files
+    return repo, card, large_files
 
 
 def _card_fields(new_repo: NewRepo) -> dict[str, str]:
@@ -147,6 +153,7 @@ async def _insert(
     tx: Tx,
     repos: Repos,
     repo: Repo,
+    document: Document,
     new_repo: NewRepo,
     large_files: Sequence[StoredFile],
     actor: Actor,
@@ -165,6 +172,7 @@ async def _insert(
         await file.link(tx, repo.id, repo.created_at)
     if new_repo.type is RepoType.SPACE:
         await repos.on_space_content(tx, repo.id, repo.card, repo.created_at)
+    await search_store.put(tx, document)
     await on_created(tx, repo)
     await outbox.record(tx, Kind.REPO_CREATE, repo.snapshot, 1, {}, repos.base_url, repo.created_at)
     visibility = "private" if repo.private else "public"

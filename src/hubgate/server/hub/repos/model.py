@@ -177,6 +177,8 @@ class Card(msgspec.Struct, frozen=True):
 
     data: dict[str, Any]
     tags: Sequence[str]
+    # The first words of the README and of descriptions in its front matter, as tokens of the search index.
+    words: Sequence[str] = ()
 
     @property
     def data_json(self) -> str:

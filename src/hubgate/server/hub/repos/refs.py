@@ -24,6 +24,8 @@ from hubgate.server.hub.repos import commit_counts, store
 from hubgate.server.hub.repos.card import card_at
 from hubgate.server.hub.repos.model import MAIN, REPO_GONE, Card, Repo, RepoType, is_pull_request, pull_request_of
 from hubgate.server.hub.repos.new_commits import commits_added
+from hubgate.server.hub.repos.search_documents import document_of
+from hubgate.server.search import store as search_store
 from hubgate.server.storage.database import Tx
 
 
@@ -133,6 +135,8 @@ async def move_refs_in(
         if repo.repo_type is RepoType.SPACE:
             await repos.on_space_content(tx, repo.id, card.data_json, now)
     after = await store.by_id(tx, repo.id) or repo
+    if head is not None and card is not None:
+        await search_store.put(tx, document_of(after, card))
     payload = {"updatedRefs": moved}
     await outbox.record(tx, Kind.REPO_CONTENT, after.snapshot, seq, payload, repos.base_url, now, by_guest=by_guest)
     return MoveResult(tuple(moved), tuple(stale))

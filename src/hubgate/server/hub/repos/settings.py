@@ -11,6 +11,7 @@ from hubgate.server.events.kinds import Kind
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.model import REPO_GONE, Repo
+from hubgate.server.hub.repos.search_documents import update_name_and_access
 from hubgate.server.hub.repos.transactions import record_audit
 from hubgate.server.storage.database import Tx
 
@@ -48,6 +49,7 @@ async def configure(repos: Repos, repo: Repo, changes: SettingsChanges, actor: A
         if after == before:
             raise _NothingChanged
         await store.configure(tx, repo.id, bool(after.private), after.gated, bool(after.discussions_disabled))
+        await update_name_and_access(tx, after)
         updated: dict[str, Any] = {"private": bool(after.private)} if after.private != before.private else {}
         await outbox.record(tx, Kind.REPO_CONFIG, after.snapshot, seq, {"updatedConfig": updated}, repos.base_url, now)
         changed_settings = _describe_changes(before, after)

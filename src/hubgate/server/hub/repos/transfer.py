@@ -18,6 +18,7 @@ from hubgate.server.hub.quotas.quotas import check_moved, used_if_limited
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.model import REPO_GONE, UNLINK_FIRST, Repo, RepoOwner, RepoType, check_repo_name
 from hubgate.server.hub.repos.redirects import update_redirects
+from hubgate.server.hub.repos.search_documents import update_name_and_access
 from hubgate.server.hub.repos.transactions import lock_owner, record_audit
 from hubgate.server.storage.database import Tx
 from hubgate.server.throttle.rate_limiter import Limit
@@ -68,7 +69,9 @@ async def move(
         for namespace in dict.fromkeys((before.owner, owner)):
             redirects = {} if same_owner else {"redirect": leave_redirect}
             await record_audit(tx, namespace, EntryType.REPO_MOVE, before, text, actor, now, to=to, **redirects)
-        return await store.by_id(tx, repo.id) or before
+        after = await store.by_id(tx, repo.id) or before
+        await update_name_and_access(tx, after)
+        return after
 
     return await repos.db.write(unit)
 

@@ -1,4 +1,8 @@
-"""The home page: an introduction for visitors; for users their repos and what needs attention."""
+"""The home page: an introduction for visitors; for users what needs attention, recent activity, their repos,
+organizations and webhooks.
+"""
+
+from collections.abc import Sequence
 
 from starlette.responses import Response
 
@@ -10,11 +14,14 @@ from hubgate.server.accounts.roles import Role
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
+from hubgate.server.hub.activity.recent import Sources, recent_activity
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store as discussions
 from hubgate.server.hub.gating import store as gating_store
 from hubgate.server.hub.listing import listing
 from hubgate.server.hub.listing.store import RepoFilter
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.operator_requests import decision
 from hubgate.server.paging import PageRequest
 from hubgate.server.web.pages.listing import first_rows
 from hubgate.server.web.pages.webhooks.charts import Spark, spark
@@ -23,6 +30,7 @@ from hubgate.server.web.rendering import Pages
 from hubgate.server.webhooks.activity.charts import hourly_totals
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.management import lifecycle
+from hubgate.server.webhooks.management.lifecycle import StoredWebhook
 from hubgate.server.webhooks.model import Webhook
 
 RECENT_REPOS = 8
@@ -33,7 +41,7 @@ MAX_WEBHOOKS = 5
 MAX_WAITING = 5
 
 
-def routes(pages: Pages, accounts: Accounts, repos: Repos, webhooks: Webhooks) -> list[Route]:
+def routes(pages: Pages, accounts: Accounts, repos: Repos, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
     async def home(request: HubRequest) -> Response:
         identity, person = caller_of(request).identity, caller_of(request).person
         if person is None:
@@ -45,12 +53,17 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos, webhooks: Webhooks) -
         managed = [person.user.id, *(m.organization.id for m in person.memberships if m.role >= Role.WRITE)]
         access_requests = await repos.db.read_long(lambda tx: gating_store.waiting(tx, managed, MAX_WAITING))
         memberships, more = first_rows(person.memberships)
-        own_webhooks = await _busiest_webhooks(webhooks, Owner(person.user.id))
+        stored_webhooks = await lifecycle.list_webhooks(webhooks, Owner(person.user.id))
+        own_webhooks = await _busiest_first(webhooks, Owner(person.user.id), stored_webhooks)
         user_id = person.user.id
         talks = await repos.db.read_long(lambda tx: discussions.open_with_participant(tx, user_id, RECENT_DISCUSSIONS))
+        activity = await recent_activity(repos, identity, _sources(owners, stored_webhooks))
         return pages.page(
             request,
             "home_signed_in.html",
+            waiting_requests=await decision.count_pending(oauth) if identity.operator else 0,
+            activity=activity,
+            base_url=repos.base_url,
             invited=invited,
             more_invited=more_invited,
             access_requests=access_requests,
@@ -68,9 +81,20 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos, webhooks: Webhooks) -
     return [Route("GET", "/", public(home), Surface.PAGE, "Home")]
 
 
-async def _busiest_webhooks(webhooks: Webhooks, owner: Owner) -> list[tuple[Webhook, str, Spark | None]]:
+def _sources(owners: Sequence[str], stored_webhooks: Sequence[StoredWebhook]) -> Sources:
+    """The user's own namespaces, and what the user's webhooks watch."""
+    watches = [watch for stored in stored_webhooks for watch in stored.watched if watch.target_id]
+    return Sources(
+        own=owners,
+        watched_owners=[watch.target_id for watch in watches if watch.target_id and watch.type in ("user", "org")],
+        watched_repos=[watch.target_id for watch in watches if watch.target_id and watch.type not in ("user", "org")],
+    )
+
+
+async def _busiest_first(
+    webhooks: Webhooks, owner: Owner, stored_webhooks: Sequence[StoredWebhook]
+) -> list[tuple[Webhook, str, Spark | None]]:
     """The webhooks of an owner with their names and sparklines; those with the most deliveries first."""
-    found = await lifecycle.list_webhooks(webhooks, owner)
-    totals = await hourly_totals(webhooks, owner) if found else {}
-    rows = [(one.webhook, name_of(one.webhook), spark(totals.get(one.webhook.id))) for one in found]
+    totals = await hourly_totals(webhooks, owner) if stored_webhooks else {}
+    rows = [(one.webhook, name_of(one.webhook), spark(totals.get(one.webhook.id))) for one in stored_webhooks]
     return sorted(rows, key=lambda row: -row[2].sum if row[2] else 0)
