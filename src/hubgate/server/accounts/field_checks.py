@@ -56,6 +56,16 @@ def is_visible_text(text: str) -> bool:
     )
 
 
+def check_shown_name(subject: str, value: str, longest: int) -> str:
+    """The name of an app or a server as one line. `subject` begins the message, such as "A name"."""
+    name = " ".join(value.split())
+    if not 1 <= len(name) <= longest or not name.isprintable():
+        raise Unprocessable(f"{subject} must have 1 to {longest} printable characters.")
+    if not is_visible_text(name):
+        raise Unprocessable(f"{subject} must have a visible character.")
+    return name
+
+
 LONGEST_FULLNAME = 96
 LONGEST_WEBSITE = 300
 

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
-from hubgate.server.accounts.field_checks import FieldChecks, is_visible_text
+from hubgate.server.accounts.field_checks import FieldChecks, check_shown_name, is_visible_text
 from hubgate.server.errors import Unprocessable
 from hubgate.server.oauth.redirects import host_of, split_address
 from hubgate.server.oauth.resource_names import canonical, has_invalid_escape
@@ -89,7 +89,4 @@ def _scopes(
 
 
 def _name(given: str) -> str:
-    name = " ".join(given.split())
-    if not 1 <= len(name) <= LONGEST_NAME or not is_visible_text(name):
-        raise Unprocessable(f"A name must have 1 to {LONGEST_NAME} printable characters, some of them visible.")
-    return name
+    return check_shown_name("A name", given, LONGEST_NAME)
