@@ -12,6 +12,7 @@ from tests.bed import devices
 from tests.bed.apps import Client, approve, create_app, redirect_parameters, tokens_for
 from tests.bed.cimd_documents import store_document
 from tests.bed.people import api, browser_of, create_organization, create_token, create_user, submit
+from tests.bed.processes import until
 from tests.bed.resource_servers import ADMIN, IDENTIFIER, TOOLS, register
 from tests.bed.running_hub import RunningHub
 
@@ -334,7 +335,12 @@ def test_introspection_counts_as_use_of_the_token(hub: RunningHub, client: Clien
     tools = register(hub, ada)
     found = tokens_for(client, ada, resource=IDENTIFIER, scope=SCOPE)
     renewed = refresh(client, found["refresh_token"]).json()
+    hub.clock.advance(60 * 60)
     assert tools.accepts(renewed["access_token"])
+    with api(hub, create_token(hub, ada)) as script:
+        # The use is recorded in the background.
+        connected = f"/api/settings/connected-apps/{client.id}"
+        until(lambda: script.get(connected).json()["lastUsedAt"] == "2026-09-21T15:13:20.000Z")
     hub.clock.advance(61)
     assert refresh(client, found["refresh_token"]).json()["error"] == "invalid_grant"
     assert not tools.accepts(renewed["access_token"]), "the family is revoked"
