@@ -265,6 +265,26 @@ def test_o81_private_addresses_are_never_asked_for_a_challenge(engine: Engine, t
         assert server.connections == 0
 
 
+@pytest.mark.one_engine
+def test_o81_strangers_checks_do_not_block_the_owners(engine: Engine, tmp_path: Path) -> None:
+    settings = settings_for(engine.fresh_url(), tmp_path, trusted_proxies="127.0.0.1/32")
+    with run_hub(settings, Egress(resolve=Names({"mcp.example": [["127.0.0.1"]]}))) as hub:
+        at = Proving(hub, Origin(), "https://mcp.example/mcp")
+
+        def check(user: User, times: int) -> list[int]:
+            address = {"x-forwarded-for": f"203.0.113.{user.name.removeprefix('u')}"}
+            with api(hub, create_token(hub, user)) as script:
+                own = at.register(script)
+                return [script.post(f"{PATH}/{own['id']}/verify", headers=address).status_code for _ in range(times)]
+
+        users = [create_user(hub, f"u{number}") for number in range(1, 12)]
+        assert check(users[0], 11) == [409] * 10 + [429]
+        assert check(users[1], 1) == [409]
+        for user in users[2:10]:
+            assert check(user, 10) == [409] * 10
+        assert check(users[10], 10) == [409] * 9 + [429], "the host is asked 100 times a minute"
+
+
 def test_o82_refresh_does_not_widen(
     hub: RunningHub, client: Client, ada: User, mallory: User, tools: Api, rogue: Api
 ) -> None:
@@ -334,3 +354,34 @@ def test_o83_scopes_of_a_server_on_the_users_computer_are_not_revealed(
         refused = redirect_parameters(hers.get(address))
         assert refused["error"] == "invalid_scope"
         assert refused["error_description"] == redirect_parameters(his.get(address))["error_description"]
+
+
+def test_o83_silent_request_does_not_reveal_a_server_on_the_users_computer(
+    hub: RunningHub, client: Client, ada: User
+) -> None:
+    """An app that the user never approved for the server guesses its address and scopes."""
+    local, other = "http://127.0.0.1:9000/mcp", "http://127.0.0.1:9001/mcp"
+    register(hub, ada, local)
+    register(hub, ada, other)
+    bob = create_user(hub, "bob")
+
+    def silent(browser: httpx.Client, scope: str | None, *resources: str) -> dict[str, str]:
+        named = "".join(f"&resource={uri}" for uri in resources)
+        answer = redirect_parameters(browser.get(client.address(scope=scope, prompt="none") + named))
+        return {name: value for name, value in answer.items() if name not in ("error_uri", "state", "code")}
+
+    requests = [
+        (scope, *resources)
+        for scope in ("mcp:tools", SCOPE, "openid", "unknown", None)
+        for resources in ((local,), (local, other))
+    ]
+    with browser_of(hub, ada) as hers, browser_of(hub, bob) as his:
+        for asked in requests:
+            assert silent(hers, *asked) == silent(his, *asked), asked
+        for user in (ada, bob):
+            tokens_for(client, user, scope="openid")
+        for asked in requests:
+            assert silent(hers, *asked) == silent(his, *asked), asked
+    tokens_for(client, ada, resource=local, scope=SCOPE)
+    with browser_of(hub, ada) as hers:
+        assert "code" in redirect_parameters(hers.get(client.address(scope=SCOPE, resource=local, prompt="none")))

@@ -47,6 +47,21 @@ def test_o84_registrations_are_limited_by_address(engine: Engine, tmp_path: Path
             )
 
 
+def test_o84_updates_are_limited_by_address(engine: Engine, tmp_path: Path) -> None:
+    with open_to_registration(engine, tmp_path) as hub:
+        given = register(hub).json()
+        metadata = {"client_id": given["client_id"], "redirect_uris": ["https://app.example/cb"]}
+        with hub.client(headers={"authorization": f"Bearer {given['registration_access_token']}"}) as app:
+            update = partial(app.put, given["registration_client_uri"])
+            assert [update(json=metadata).status_code for _ in range(61)] == [200] * 60 + [429]
+            refused = update(json=metadata)
+            assert (int(refused.headers["retry-after"]) > 0, "updates" in refused.text) == (True, True)
+            assert app.get(given["registration_client_uri"]).status_code == 200
+            assert register(hub).status_code == 201, "counted on their own"
+            hub.clock.advance(60 * 60)
+            assert update(json=metadata).status_code == 200
+
+
 def test_o84_registrations_from_many_addresses_do_not_fill_the_hub(engine: Engine, tmp_path: Path) -> None:
     """Apps that nobody has approved make room for new ones; those in use, and those just registered, stay."""
     settings = settings_for(engine.fresh_url(), tmp_path, dynamic_registration="on", trusted_proxies="127.0.0.1/32")

@@ -15,6 +15,7 @@ from tests.bed.operator import Operator
 from tests.bed.processes import HUBGATE, HubProcess, environment, hub_process, read_terminal
 
 REDIRECT = "https://app.example/callback"
+AFTER_LOGOUT = "https://app.example/signed-out"
 
 
 @pytest.fixture
@@ -58,6 +59,7 @@ def test_app_commands(operator: Operator, hub: HubProcess) -> None:
     made = operator.json(
         "admin", "app", "create", "Notebook", "--owner", "ada", "--redirect-uri", REDIRECT,
         "--redirect-uri", "http://localhost/cb", "--scope", "openid", "--scope", "read-repos",
+        "--post-logout-redirect-uri", AFTER_LOGOUT,
     )  # fmt: skip
     secret = made["client_secret"]
     assert list(made)[:2] == ["client_id", "client_secret"]
@@ -69,6 +71,7 @@ def test_app_commands(operator: Operator, hub: HubProcess) -> None:
         "owner": "ada",
         "organization": None,
         "redirect_uris": [REDIRECT, "http://localhost/cb"],
+        "post_logout_redirect_uris": [AFTER_LOGOUT],
         "scopes": ["read-repos", "openid"],
         "extra_scopes": [],
         "confidential": True,

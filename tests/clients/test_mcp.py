@@ -61,7 +61,7 @@ def sample_on_page(hub: RunningHub, user: User, api: Api, name: str) -> str:
 def run_sample(hub: RunningHub, user: User, api: Api, name: str, where: Site) -> None:
     code = sample_on_page(hub, user, api, name)
     if name == "node":
-        text, replaced = re.subn(r"app\.listen\(\d+\);", LISTEN, code)
+        text, replaced = re.subn(r'app\.listen\(\d+, "127\.0\.0\.1"\);', LISTEN, code)
         assert replaced == 1
         where.run_node_text(text)
     else:

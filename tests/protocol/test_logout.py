@@ -124,3 +124,49 @@ def test_owner_sees_why_a_sign_out_was_stopped(hub: RunningHub) -> None:
         assert "<mark>" in shown
         assert "Edit the sign-out redirects" in shown
         assert client.id not in shown
+
+
+@pytest.mark.one_engine
+def test_error_page_says_once_what_happened_and_what_to_check(hub: RunningHub) -> None:
+    ada, client = create_user(hub, "ada"), app_with_logout(hub)
+    with browser_of(hub, ada) as browser:
+        page = browser.get(PATH, params={"id_token_hint": "x", "post_logout_redirect_uri": AFTER})
+        said = page.text.partition("<main")[2]
+        assert (page.status_code, said.count("Sign-out stopped")) == (400, 1), said
+        assert "id_token_hint is not an ID token of this hub. Nobody was signed out." in said
+        assert ("Check client_id" in said, '"/docs/sign-in#sign-out"' in said) == (False, True)
+        unknown = browser.get(PATH, params={"client_id": "unknown"}).text
+        assert "This hub does not know the app that sent you. Nobody was signed out." in unknown
+        assert "Check client_id under" in unknown
+        assert (
+            "Notebook asked to send you to"
+            in browser.get(
+                PATH, params={"client_id": client.id, "post_logout_redirect_uri": "https://evil.example/"}
+            ).text
+        )
+
+
+@pytest.mark.one_engine
+def test_cancelling_returns_to_the_app(hub: RunningHub) -> None:
+    ada, client = create_user(hub, "ada"), app_with_logout(hub, homepage="https://app.example/start?a=b&c=d")
+    plain = create_app(hub, None, post_logout_redirect_uris=(AFTER,))
+    with browser_of(hub, ada) as browser:
+        page = browser.get(PATH, params={"client_id": client.id}).text
+        assert 'href="https://app.example/start?a=b&amp;c=d">Back to app.example</a>' in page
+        assert ">Cancel</a>" not in page
+        for asked in ({}, {"client_id": plain.id, "post_logout_redirect_uri": AFTER}):
+            assert '<a class="button" href="/">Cancel</a>' in browser.get(PATH, params=asked).text
+
+
+@pytest.mark.one_engine
+@pytest.mark.parametrize("name", ["id_token_hint", "state", "post_logout_redirect_uri"])
+def test_request_by_post_that_does_not_fit_an_address_is_refused(hub: RunningHub, name: str) -> None:
+    """The browser would be redirected to an address that the hub does not accept."""
+    ada, client = create_user(hub, "ada"), app_with_logout(hub)
+    asked = {"client_id": client.id, "post_logout_redirect_uri": AFTER, name: "x" * 17_000}
+    with browser_of(hub, ada) as browser, browser_of(hub) as visitor:
+        for sender in (browser, visitor):
+            sent = sender.post(PATH, data=asked)
+            assert (sent.status_code, "Sign-out stopped" in sent.text) == (400, True), sent.text
+            assert f"{name} is too long. Nobody was signed out." in sent.text
+        assert is_signed_in(browser)

@@ -132,13 +132,14 @@ def test_changed_app_asks_again(opened: RunningHub) -> None:
         ({"client_name": "x" * 97}, "invalid_client_metadata"),
         ({"client_name": "evil\u202etxt"}, "invalid_client_metadata"),
         ({"client_name": "a\0b"}, "invalid_client_metadata"),
+        ({"client_name": "\u3164\u2800"}, "invalid_client_metadata"),
         ({"client_uri": "javascript:x"}, "invalid_client_metadata"),
         ({"grant_types": ["client_credentials"]}, "invalid_client_metadata"),
         ({"grant_types": ["refresh_token"]}, "invalid_client_metadata"),
         ({"response_types": ["token"]}, "invalid_client_metadata"),
         ({"token_endpoint_auth_method": "private_key_jwt"}, "invalid_client_metadata"),
     ],
-    ids=range(16),
+    ids=range(17),
 )
 def test_invalid_metadata_is_rejected(opened: RunningHub, metadata: dict[str, Any], error: str) -> None:
     refused = register(opened, **metadata)

@@ -9,6 +9,7 @@ from tests.bed.people import api, browser_of, create_organization, create_token,
 from tests.bed.resource_servers import IDENTIFIER, register
 from tests.bed.running_hub import RunningHub
 
+from hubgate.server.accounts import operator_actions
 from hubgate.server.worker.sweep import Sweep
 
 pytestmark = pytest.mark.one_engine
@@ -103,6 +104,8 @@ def test_old_secret_stays_valid_during_the_overlap(hub: RunningHub) -> None:
         assert "still valid" not in browser.get(own).text
 
 
+# Characters that count as printable but show nothing: fillers, empty patterns, marks without a letter.
+BLANK = ("\u3164", "\u2800", "\u115f\u1160", "\uffa0 \u3164", "\u034f", "\ufe0f")
 INVALID: tuple[tuple[str, Any, str], ...] = (
     ("identifier", "mcp.example/mcp", "must be an address"),
     ("identifier", "ftp://mcp.example/", "must be an address"),
@@ -116,7 +119,11 @@ INVALID: tuple[tuple[str, Any, str], ...] = (
     ("identifier", "{hub}/mcp", "on this hub"),
     ("identifier", "{hub}/hosted/ada/tools/?x=1", "on this hub"),
     ("identifier", "{HUB}/mcp", "on this hub"),
+    ("identifier", "https://mcp.example/%zz", "followed by two hexadecimal digits"),
+    ("identifier", "https://mcp.example/?a=%2", "followed by two hexadecimal digits"),
     ("name", "\u202ebox", "printable"),
+    *(("name", blank, "visible") for blank in BLANK),
+    *(("scopes", [{"name": "a", "text": blank}], "visible") for blank in BLANK),
     ("scopes", [{"name": "read-repos", "text": "x"}], "scope of this hub"),
     ("scopes", [{"name": "offline_access", "text": "x"}], "scope of this hub"),
     ("scopes", [{"name": "a b", "text": "x"}], "not a scope's name"),
@@ -137,6 +144,28 @@ def test_invalid_fields_are_rejected(hub: RunningHub) -> None:
             answer = script.post(OWN, json={**NEW, field: given})
             assert (answer.status_code, says in answer.text) == (422, True), (value, answer.text)
         assert script.get(OWN).json() == []
+
+
+def test_server_that_the_operator_vouches_for_is_not_called_proved(hub: RunningHub) -> None:
+    ada = create_user(hub, "ada")
+    tools = register(hub, ada)
+    with browser_of(hub, ada) as browser:
+        for page in ("/settings/resources", f"/settings/resources/{tools.server.id}"):
+            shown = browser.get(page).text
+            assert ("Confirmed by the operator" in shown, "Proved" in shown) == (True, False), page
+
+
+def test_server_of_a_disabled_owner_is_refused(hub: RunningHub) -> None:
+    ada, olga = create_user(hub, "ada"), create_user(hub, "olga")
+    own = register(hub, ada)
+    of_acme = register(hub, create_organization(hub, "acme", olga, ada="admin"), "https://acme.example/")
+    hub.call(lambda opened: operator_actions.disable(opened.accounts, ada))
+    refused = own.ask("x")
+    assert (refused.status_code, refused.json()["error"]) == (401, "invalid_client")
+    assert "owner's account is disabled" in refused.json()["error_description"]
+    assert of_acme.ask("x").status_code == 200
+    hub.call(lambda opened: operator_actions.enable(opened.accounts, ada))
+    assert own.ask("x").status_code == 200
 
 
 def test_thousands_of_scopes_are_rejected_by_their_number(hub: RunningHub) -> None:

@@ -12,6 +12,7 @@ from tests.bed import devices
 from tests.bed.apps import Client, approve, create_app, redirect_parameters, tokens_for
 from tests.bed.cimd_documents import store_document
 from tests.bed.people import api, browser_of, create_organization, create_token, create_user, submit
+from tests.bed.processes import until
 from tests.bed.resource_servers import ADMIN, IDENTIFIER, TOOLS, register
 from tests.bed.running_hub import RunningHub
 
@@ -197,10 +198,32 @@ def test_local_server_accepts_only_tokens_of_its_owner(hub: RunningHub, client: 
     for scope in ("read-repos", "openid " + "x" * 61, 'a"b', many):
         refused = client.post("/oauth/device", {"resource": local, "scope": scope})
         assert (refused.status_code, refused.json()["error"]) == (400, "invalid_scope"), scope
+    assert "read-repos is a scope of this hub" in error_of_device(client, local, "read-repos")
+    assert error_of_device(client, local, 'a"b') == "a?b is not a scope's name such as mcp:tools."
     started = devices.start(client, resource=local, scope=SCOPE)
     devices.approve(hub, ada, started["user_code"], SCOPE)
     found = devices.poll(client, started["device_code"]).json()
     assert (found["scope"], of_ada.accepts(found["access_token"])) == (SCOPE, True)
+
+
+def test_scopes_of_an_unregistered_local_server_are_refused_with_the_cause(
+    hub: RunningHub, client: Client, ada: User
+) -> None:
+    local, cause = "http://127.0.0.1:9000/mcp", "exist only for the user who has registered it under APIs you protect"
+    register(hub, create_user(hub, "bob"), local)
+    limited = create_app(hub, None, scopes=("openid",))
+    assert error_of_device(limited, local, "email") == "email is not ticked in this app's settings."
+    assert cause in error_of_device(client, local, "read-repos")
+    started = devices.start(client, resource=local, scope="mcp:tools")
+    with browser_of(hub, ada) as browser:
+        page = devices.enter(browser, started["user_code"])
+        assert (page.status_code, cause in page.text) == (400, True), page.text
+        refused = redirect_parameters(browser.get(client.address(resource=local, scope="mcp:tools")))
+        assert (refused["error"], cause in refused["error_description"]) == ("invalid_scope", True)
+
+
+def error_of_device(client: Client, resource: str, scope: str) -> str:
+    return str(client.post("/oauth/device", {"resource": resource, "scope": scope}).json()["error_description"])
 
 
 def decoded(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -312,7 +335,12 @@ def test_introspection_counts_as_use_of_the_token(hub: RunningHub, client: Clien
     tools = register(hub, ada)
     found = tokens_for(client, ada, resource=IDENTIFIER, scope=SCOPE)
     renewed = refresh(client, found["refresh_token"]).json()
+    hub.clock.advance(60 * 60)
     assert tools.accepts(renewed["access_token"])
+    with api(hub, create_token(hub, ada)) as script:
+        # The use is recorded in the background.
+        connected = f"/api/settings/connected-apps/{client.id}"
+        until(lambda: script.get(connected).json()["lastUsedAt"] == "2026-09-21T15:13:20.000Z")
     hub.clock.advance(61)
     assert refresh(client, found["refresh_token"]).json()["error"] == "invalid_grant"
     assert not tools.accepts(renewed["access_token"]), "the family is revoked"

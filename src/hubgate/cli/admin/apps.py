@@ -27,6 +27,13 @@ def configure(subjects: Any) -> None:
     owner.add_argument("--org", metavar="ORG")
     create.add_argument("--redirect-uri", action="append", default=[], metavar="U", help="may be repeated")
     create.add_argument(
+        "--post-logout-redirect-uri",
+        action="append",
+        default=[],
+        metavar="U",
+        help="where users return after a sign-out; may be repeated",
+    )
+    create.add_argument(
         "--scope",
         action="append",
         default=[],
@@ -77,6 +84,7 @@ def _create(options: argparse.Namespace) -> int:
             client_id=options.client_id,
             name=options.name,
             redirect_uris=tuple(options.redirect_uri),
+            post_logout_redirect_uris=tuple(options.post_logout_redirect_uri),
             scopes=tuple(options.scope or DEFAULT_SCOPES),
             confidential=not options.public,
             refresh_tokens=options.refresh_tokens,
@@ -197,6 +205,7 @@ async def _describe(hub: Hub, app: App) -> dict[str, Any]:
         "owner": owner.removeprefix("@"),
         "organization": owner.removeprefix("@") if app.org_id is not None else None,
         "redirect_uris": list(app.redirect_uris),
+        "post_logout_redirect_uris": list(app.post_logout_redirect_uris),
         "scopes": list(app.scopes),
         "extra_scopes": list(app.extra_scopes),
         "confidential": app.confidential,

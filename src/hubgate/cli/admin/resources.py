@@ -1,4 +1,4 @@
-"""`hubgate admin resource create | list | delete`."""
+"""`hubgate admin resource create | list | refresh-secret | delete`."""
 
 import argparse
 import sys
@@ -30,8 +30,12 @@ def configure(subjects: Any) -> None:
     )
     create.add_argument("--tokens", choices=TOKEN_FORMATS, default=OPAQUE, help=f"default {OPAQUE}")
     common.add(commands, "list", "list all resource servers", _list)
+    refresh = common.add(
+        commands, "refresh-secret", "create a new secret and print it once; the old secret stops working", _refresh
+    )
     delete = common.add(commands, "delete", "delete a resource server", _delete)
-    delete.add_argument("identifier", metavar="IDENTIFIER", help="or the id of the resource server")
+    for parser in (refresh, delete):
+        parser.add_argument("identifier", metavar="IDENTIFIER", help="or the id of the resource server")
 
 
 def _create(options: argparse.Namespace) -> int:
@@ -43,10 +47,23 @@ def _create(options: argparse.Namespace) -> int:
         scopes = tuple(map(_scope, options.scope))
         draft = ResourceServer("", options.identifier, options.name, scopes, options.tokens)
         server, secret = await management.create_vouched(hub.oauth, owner, draft, SYSTEM)
-        return {"identifier": server.identifier, "secret": secret, **await _describe(hub, server)}
+        return await _with_secret(hub, server, secret)
 
     created = common.with_hub(options, work)
-    lines = [f"Registered {created['name']}.", f"id      {created['id']}", f"secret  {created['secret']}"]
+    return _print_secret(options, created, f"Registered {created['name']}.")
+
+
+def _refresh(options: argparse.Namespace) -> int:
+    async def work(hub: Hub) -> dict[str, Any]:
+        server = await _find(hub, options.identifier)
+        return await _with_secret(hub, server, await management.refresh_secret(hub.oauth, server, 0, SYSTEM))
+
+    created = common.with_hub(options, work)
+    return _print_secret(options, created, f"{created['name']} has a new secret. The old one no longer works.")
+
+
+def _print_secret(options: argparse.Namespace, created: dict[str, Any], sentence: str) -> int:
+    lines = [sentence, f"id      {created['id']}", f"secret  {created['secret']}"]
     if sys.stdout.isatty():
         lines.append(common.SHOWN_ONCE)
     return common.print_result(options, created, "\n".join(lines))
@@ -91,8 +108,12 @@ async def _find(hub: Hub, given: str) -> ResourceServer:
     return candidates[0]
 
 
+async def _with_secret(hub: Hub, server: ResourceServer, secret: str) -> dict[str, Any]:
+    return {"identifier": server.identifier, "secret": secret, **await _describe(hub, server)}
+
+
 async def _describe(hub: Hub, server: ResourceServer) -> dict[str, Any]:
-    """A resource server as JSON, in snake case like the output about apps."""
+    """A resource server as JSON, with the field names of the API."""
     owner = (await management.owner_name(hub.oauth, server)).removeprefix("@")
     return {
         "id": server.id,
@@ -103,5 +124,5 @@ async def _describe(hub: Hub, server: ResourceServer) -> dict[str, Any]:
         "scopes": [{"name": scope.name, "text": scope.text} for scope in server.scopes],
         "tokens": server.tokens,
         "active": server.is_active,
-        "created_at": iso(server.created_at),
+        "createdAt": iso(server.created_at),
     }

@@ -1,5 +1,6 @@
 """Validation of form fields: all fields of a form together, and the profile fields of users and organizations."""
 
+import unicodedata
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
@@ -39,6 +40,30 @@ class FieldChecks:
         """Raise FieldErrors if any field is invalid."""
         if self._errors:
             raise FieldErrors(self._errors)
+
+
+# Letters and symbols without a visible form: Hangul fillers and the empty Braille pattern.
+_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+
+
+def is_visible_text(text: str) -> bool:
+    """Whether all characters are printable and at least one is visible: a mark alone (categories M) or a space is not.
+
+    For names and sentences on consent pages, where a blank name would let an app pass for a part of the page.
+    """
+    return text.isprintable() and any(
+        character not in _BLANK and unicodedata.category(character)[0] not in "MZ" for character in text
+    )
+
+
+def check_shown_name(subject: str, value: str, longest: int) -> str:
+    """The name of an app or a server as one line. `subject` begins the message, such as "A name"."""
+    name = " ".join(value.split())
+    if not 1 <= len(name) <= longest or not name.isprintable():
+        raise Unprocessable(f"{subject} must have 1 to {longest} printable characters.")
+    if not is_visible_text(name):
+        raise Unprocessable(f"{subject} must have a visible character.")
+    return name
 
 
 LONGEST_FULLNAME = 96

@@ -4,11 +4,18 @@ from collections.abc import Sequence
 
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.errors import invalid_scope
+from hubgate.server.oauth.errors import OAuthError, invalid_scope
+from hubgate.server.oauth.resource_names import is_local
 from hubgate.server.oauth.resource_servers.model import MAX_SCOPES, ResourceServer, is_scope_name
 from hubgate.server.scopes import IDENTITY_SCOPES, IGNORED_SCOPES, SCOPE_NAMES, parse_scopes, unknown_scope_message
 
 _WRONG_SEPARATORS = frozenset(",;\t\n")
+_NONE_APPLIES = "None of these scopes applies to the resource."
+# The same for registered servers and others: an app that the user has not approved reads this (attack O83).
+_OFFER_ON_LOCAL = (
+    "Request openid, profile or email: other scopes of a server on a user's computer exist only for the user who has "
+    "registered it under APIs you protect."
+)
 
 
 def scopes_of(oauth: OAuth, app: App) -> tuple[str, ...]:
@@ -61,18 +68,21 @@ def requested_scopes_on(
         return _default_on(oauth, app, servers)
     for name in parse_scopes(given):
         if name not in allowed and name not in IGNORED_SCOPES:
-            raise invalid_scope(_explain_on(name, servers), "scope")
-    return _require_some([name for name in parse_scopes(given) if name in allowed], servers)
+            raise invalid_scope(_explain_on(name, _offer(servers)), "scope")
+    return _require_some([name for name in parse_scopes(given) if name in allowed], _offer(servers))
 
 
-def offered_scopes_on(oauth: OAuth, app: App, given: str | None, servers: Sequence[ResourceServer]) -> tuple[str, ...]:
+def offered_scopes_on(
+    oauth: OAuth, app: App, given: str | None, servers: Sequence[ResourceServer], uris: Sequence[str]
+) -> tuple[str, ...]:
     """Like `requested_scopes_on`, but other scopes are left out: an app that requests the hub's scopes as well gets a
-    consent page without them.
+    consent page without them. `uris` are all servers of the request, registered or not.
     """
     if given is None:
         return _default_on(oauth, app, servers)
     allowed = allowed_on(oauth, app, servers)
-    return _require_some([name for name in parse_scopes(given) if name in allowed], servers)
+    offer = _OFFER_ON_LOCAL if any(map(is_local, uris)) else _offer(servers)
+    return _require_some([name for name in parse_scopes(given) if name in allowed], offer)
 
 
 def possible_scopes_on_local(oauth: OAuth, app: App, given: str | None) -> tuple[str, ...]:
@@ -83,11 +93,13 @@ def possible_scopes_on_local(oauth: OAuth, app: App, given: str | None) -> tuple
         return _default_on(oauth, app, ())
     names = [name for name in parse_scopes(given) if name not in IGNORED_SCOPES]
     for name in names:
-        if not is_scope_name(name) or (name in SCOPE_NAMES and name not in allowed_on(oauth, app, ())):
-            raise invalid_scope(_explain_on(name, ()), "scope")
+        if not is_scope_name(name):
+            raise invalid_scope(f"{name[:60]} is not a scope's name such as mcp:tools.", "scope")
+        if name in SCOPE_NAMES and name not in allowed_on(oauth, app, ()):
+            raise invalid_scope(_explain_on(name, _OFFER_ON_LOCAL), "scope")
     if len(names) > MAX_SCOPES + len(IDENTITY_SCOPES):
         raise invalid_scope("A resource server has fewer scopes.", "scope")
-    return _require_some(names, ())
+    return _require_some(names, _OFFER_ON_LOCAL)
 
 
 def allowed_on(oauth: OAuth, app: App, servers: Sequence[ResourceServer]) -> frozenset[str]:
@@ -101,21 +113,27 @@ def _default_on(oauth: OAuth, app: App, servers: Sequence[ResourceServer]) -> tu
     return (*default, *dict.fromkeys(scope.name for server in servers for scope in server.scopes))
 
 
-def _require_some(names: list[str], servers: Sequence[ResourceServer]) -> tuple[str, ...]:
+def no_scopes_on_local() -> OAuthError:
+    """The error if none of the requested scopes applies to the server on the user's computer."""
+    return invalid_scope(f"{_NONE_APPLIES} {_OFFER_ON_LOCAL}", "scope")
+
+
+def _require_some(names: list[str], offer: str) -> tuple[str, ...]:
     if not names:
-        raise invalid_scope(f"None of these scopes applies to the resource. {_offer(servers)}", "scope")
+        raise invalid_scope(f"{_NONE_APPLIES} {offer}", "scope")
     return tuple(names)
 
 
-def _explain_on(scope: str, servers: Sequence[ResourceServer]) -> str:
+def _explain_on(scope: str, offer: str) -> str:
+    if scope in IDENTITY_SCOPES:
+        return f"{scope} is not ticked in this app's settings."
     if scope in SCOPE_NAMES:
-        return f"{scope[:60]} is a scope of this hub; the token is for another server. {_offer(servers)}"
-    return f"{scope[:60]} is not a scope of the resource. {_offer(servers)}"
+        return f"{scope[:60]} is a scope of this hub; the token is for another server. {offer}"
+    return f"{scope[:60]} is not a scope of the resource. {offer}"
 
 
 def _offer(servers: Sequence[ResourceServer]) -> str:
-    # The app reads this before the user has approved anything, and a server on a computer is nobody else's business.
-    own = [scope.name for server in servers if not server.is_local for scope in server.scopes]
+    own = [scope.name for server in servers for scope in server.scopes]
     return f"Request openid, profile, email{''.join(f', {name}' for name in own[:10])}."
 
 

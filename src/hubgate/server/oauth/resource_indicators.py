@@ -3,19 +3,17 @@
 A token is for this hub unless its request names other servers. They are stored as `resource_names` says.
 """
 
-import re
 from collections.abc import Sequence
 
 from hubgate.server.oauth.errors import invalid_target
 from hubgate.server.oauth.redirects import host_of, lacks_scheme, split_address
-from hubgate.server.oauth.resource_names import canonical, uri_of
+from hubgate.server.oauth.resource_names import canonical, has_invalid_escape, uri_of
 
 PARAMETER = "resource"
 LONGEST_RESOURCE = 2000
 MAX_RESOURCES = 10
 NOT_AUTHORIZED = "resource names a server that was not authorized. Name only authorized servers, or leave out resource."
 NAME_ONE = "These servers get a token each. Name one of them in resource."
-_BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 
 # None if the request has no `resource`; an empty tuple for this hub.
 RequestedResources = tuple[str, ...] | None
@@ -39,7 +37,7 @@ def _checked(uri: str) -> str:
     if len(uri) > LONGEST_RESOURCE:
         raise invalid_target(f"resource has more than {LONGEST_RESOURCE:,} characters.")
     parts = split_address(uri)
-    if parts is None or not parts.scheme or lacks_scheme(uri) or _BAD_ESCAPE.search(uri):
+    if parts is None or not parts.scheme or lacks_scheme(uri) or has_invalid_escape(uri):
         raise invalid_target("resource must be an absolute URI such as https://mcp.example/mcp.")
     if "#" in uri:
         raise invalid_target("resource has a fragment. Leave out the fragment.")

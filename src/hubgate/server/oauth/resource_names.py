@@ -5,6 +5,7 @@ registration follow: a URI in a request cannot have a fragment, and access that 
 valid for a later one of the same URI. Several names are separated by spaces; an empty text means this hub.
 """
 
+import re
 from collections.abc import Collection, Sequence
 from urllib.parse import SplitResult, urlsplit
 
@@ -12,6 +13,7 @@ from hubgate.server.oauth.redirects import LOOPBACK, host_of, is_web, split_addr
 
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 _ID_MARK = "#"
+_INVALID_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
 def canonical(uri: str) -> str:
@@ -29,6 +31,11 @@ def is_local(uri: str) -> bool:
     """Whether the server runs on the user's own computer, where everyone else's may run another."""
     parts = split_address(uri)
     return parts is not None and parts.scheme in ("http", "https") and host_of(parts) in LOOPBACK
+
+
+def has_invalid_escape(uri: str) -> bool:
+    """Whether a % is not followed by two hexadecimal digits (RFC 3986, section 2.1): clients reject such a URI."""
+    return _INVALID_ESCAPE.search(uri) is not None
 
 
 def with_registration(uri: str, registration: str) -> str:

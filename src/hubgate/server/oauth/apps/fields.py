@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
-from hubgate.server.accounts.field_checks import FieldChecks
+from hubgate.server.accounts.field_checks import FieldChecks, check_shown_name
 from hubgate.server.accounts.roles import Role
 from hubgate.server.errors import Unprocessable
 from hubgate.server.oauth.apps.model import LONGEST_LIFETIME, App, ExchangeSettings
@@ -122,10 +122,7 @@ def _first_unknown(names: Collection[str], known: Collection[str]) -> str:
 
 
 def _name(given: str) -> str:
-    name = " ".join(given.split())
-    if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
-        raise Unprocessable(f"An app's name must have 1 to {LONGEST_NAME} printable characters.")
-    return name
+    return check_shown_name("An app's name", given, LONGEST_NAME)
 
 
 def _homepage(given: str) -> str:

@@ -4,7 +4,7 @@ First the checks whose errors are shown on the hub's own page (`ShownError`), th
 the app (`RedirectedError`).
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 
 from hubgate.server.ids import is_id
@@ -21,6 +21,7 @@ from hubgate.server.oauth.authorize.request import (
 )
 from hubgate.server.oauth.claims import PARAMETER as CLAIMS
 from hubgate.server.oauth.claims import parse_claims
+from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import OAuthError
 from hubgate.server.oauth.parameters import MAY_REPEAT
@@ -239,18 +240,29 @@ async def check_resources(draft: Draft) -> None:
     oauth, named = draft.oauth, [value for value in draft.values.get(RESOURCE, []) if value]
     try:
         uris = requested_resources(named, oauth.base_url) or ()
-        draft.servers = await find_servers(oauth, uris, draft.user_id)
+        draft.servers = await find_servers(oauth, uris, draft.user_id, await _approved_servers(draft, uris))
     except OAuthError as refusal:
         raise draft.error_redirect("invalid_target", refusal.message, refusal.about) from refusal
     draft.resources = targets(uris, draft.servers)
     if not uris:
         return
     try:
-        draft.scopes = offered_scopes_on(oauth, draft.app, draft.one("scope"), draft.servers)
+        draft.scopes = offered_scopes_on(oauth, draft.app, draft.one("scope"), draft.servers, uris)
     except OAuthError as refusal:
         # Before the sign-in it is not known which server runs on the user's computer.
         if draft.user_id is not None or not any(map(is_local, uris)):
             raise draft.error_redirect("invalid_scope", refusal.message, refusal.about) from refusal
+
+
+async def _approved_servers(draft: Draft, uris: Collection[str]) -> Collection[str] | None:
+    """For a request without a page, the servers that the user has approved for the app: an app that was not approved
+    must not learn which servers run on the user's computer (attack O83). None if that does not matter.
+    """
+    silent = "none" in (draft.one("prompt") or "").split()
+    if draft.user_id is None or not silent or not any(map(is_local, uris)):
+        return None
+    consent = await consent_store.find(draft.oauth.db, draft.user_id, draft.app.client_id)
+    return consent.resource_scopes.keys() if consent else ()
 
 
 async def check_prompt(draft: Draft) -> None:

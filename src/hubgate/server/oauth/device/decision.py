@@ -14,7 +14,8 @@ from hubgate.server.oauth.device import store
 from hubgate.server.oauth.device.model import APPROVED, DENIED, Decision, DeviceCode
 from hubgate.server.oauth.device.user_code import possible_macs, read_user_code
 from hubgate.server.oauth.errors import OAuthError
-from hubgate.server.oauth.requested_scopes import allowed_on, scopes_of
+from hubgate.server.oauth.requested_scopes import allowed_on, no_scopes_on_local, scopes_of
+from hubgate.server.oauth.resource_names import is_local
 from hubgate.server.oauth.resource_servers.lookup import find_servers, targets
 from hubgate.server.scopes import parse_scopes
 from hubgate.server.storage.database import ConstraintViolated, Tx
@@ -49,7 +50,8 @@ async def find_pending(oauth: OAuth, person: Person, typed: str, ip: str) -> Pen
     """Find a pending device.
 
     Raises DeviceNotFound for a wrong code, TooManyRequests after too many of them, and AlreadyDecided if this user has
-    decided about the device before, and OAuthError if the request names servers that this user cannot combine.
+    decided about the device before, and OAuthError if the request names servers that this user cannot combine, or
+    has not registered.
     """
     user_code = read_user_code(typed)
     if user_code is None:
@@ -103,6 +105,9 @@ async def _access(oauth: OAuth, app: App, code: DeviceCode, user_id: str) -> Acc
     servers = await find_servers(oauth, uris, user_id)
     allowed = allowed_on(oauth, app, servers) if uris else scopes_of(oauth, app)
     left = tuple(name for name in names if name in allowed)
+    if not left and any(map(is_local, uris)):
+        # Which server runs on this user's computer is known only now.
+        raise no_scopes_on_local()
     return AccessRequest(app, left, resources=targets(uris, servers), servers=servers)
 
 

@@ -15,7 +15,7 @@ TARGET = "post_logout_redirect_uri"
 # All parameters that the checks read; any others are ignored.
 PARAMETERS = frozenset({"client_id", "id_token_hint", TARGET, "state"})
 LONGEST_STATE = 4096
-_STOPPED = "Sign-out stopped: {}. Nobody was signed out."
+_STOPPED = "{}. Nobody was signed out."
 
 
 class LogoutError(BadRequest):
@@ -36,6 +36,13 @@ class LogoutRequest(Struct, frozen=True):
     target: str = ""
 
 
+def too_long(pairs: list[tuple[str, str]]) -> LogoutError:
+    """The error of a request that does not fit into an address: names the longest parameter."""
+    name, _ = max((pair for pair in pairs if pair[0] in PARAMETERS), key=lambda pair: len(pair[1]))
+    client_id = next((value for other, value in pairs if other == "client_id"), "")
+    return LogoutError(f"{name} is too long", about=name, client_id="" if name == "client_id" else client_id)
+
+
 async def parse(oauth: OAuth, pairs: list[tuple[str, str]], caller: str) -> LogoutRequest:
     """Check a request. The hint may be expired: an app may store an ID token for years."""
     values = {name: value for name, value in pairs if value}
@@ -48,7 +55,7 @@ async def parse(oauth: OAuth, pairs: list[tuple[str, str]], caller: str) -> Logo
     if not target:
         return LogoutRequest(app)
     if app is None:
-        reason = "the app did not say who it is, with id_token_hint or client_id"
+        reason = "The app did not say who it is, with id_token_hint or client_id"
         raise LogoutError(reason, about="id_token_hint")
     if not matches(app.post_logout_redirect_uris, target):
         reason = f"{app.name[:60]} asked to send you to an address it has not registered"
@@ -80,5 +87,5 @@ async def _find_app(oauth: OAuth, client_id: str, caller: str) -> App:
     except InvalidDocument as error:
         raise LogoutError(error.message.rstrip("."), about="client_id", client_id=client_id) from error
     if app is None:
-        raise LogoutError("this hub does not know the app that sent you", about="client_id")
+        raise LogoutError("This hub does not know the app that sent you", about="client_id")
     return app

@@ -23,6 +23,9 @@ from hubgate.server.throttle.rate_limiter import Limit
 REGISTRATIONS_FROM_ADDRESS = Limit(
     "client registration", 20, 60 * 60, "Too many registrations from this address. Try again in {duration}."
 )
+UPDATES_FROM_ADDRESS = Limit(
+    "client registration update", 60, 60 * 60, "Too many updates from this address. Try again in {duration}."
+)
 # A new app is not deleted for this long to make room for others: its first user may be signing in.
 _FIRST_SIGN_IN = 10 * MINUTE
 # A user who approved more than this fraction of all apps does not protect them: one account could fill the hub.
@@ -73,11 +76,12 @@ async def get(oauth: OAuth, client_id: str, bearer: str) -> App:
     return app
 
 
-async def update(oauth: OAuth, client_id: str, metadata: ClientMetadata) -> App:
+async def update(oauth: OAuth, client_id: str, metadata: ClientMetadata, ip: str) -> App:
     """Replace the metadata (RFC 7592, section 2.2). Users are asked again if name or redirect URIs have changed."""
     described = app_of(metadata, client_id, oauth.clock())
 
     async def unit(tx: Tx) -> App:
+        await oauth.limiter.require_in(tx, UPDATES_FROM_ADDRESS, network_of(ip))
         before = await app_store.lock(tx, client_id)
         if before is None:
             raise Unauthorized(_UNKNOWN_TOKEN)

@@ -4,10 +4,10 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
-from hubgate.server.accounts.field_checks import FieldChecks
+from hubgate.server.accounts.field_checks import FieldChecks, check_shown_name, is_visible_text
 from hubgate.server.errors import Unprocessable
 from hubgate.server.oauth.redirects import host_of, split_address
-from hubgate.server.oauth.resource_names import canonical
+from hubgate.server.oauth.resource_names import canonical, has_invalid_escape
 from hubgate.server.oauth.resource_servers.model import (
     LONGEST_SCOPE,
     MAX_SCOPES,
@@ -48,6 +48,8 @@ def check_identifier(given: str) -> str:
     parts = split_address(given)
     if parts is None or parts.scheme not in ("http", "https") or host_of(parts) is None:
         raise Unprocessable("An identifier must be an address such as https://mcp.example/mcp.")
+    if has_invalid_escape(given):
+        raise Unprocessable("In an identifier, % must be followed by two hexadecimal digits. Write %25 for a % sign.")
     if "#" in given:
         raise Unprocessable("An identifier cannot have a fragment. Remove the # and everything after it.")
     if len(given) > LONGEST_IDENTIFIER:
@@ -77,15 +79,14 @@ def _scopes(
             checks.add_error("scopes", f"{name} is listed twice.")
     scopes = tuple(ResourceScope(scope.name, " ".join(scope.text.split())) for scope in given)
     for name, text in ((scope.name, scope.text) for scope in scopes):
-        if checks.is_valid("scopes") and not (1 <= len(text) <= LONGEST_TEXT and text.isprintable()):
+        if checks.is_valid("scopes") and not (1 <= len(text) <= LONGEST_TEXT and is_visible_text(text)):
             checks.add_error(
-                "scopes", f"{name} needs a text of 1 to {LONGEST_TEXT} printable characters, for the consent page."
+                "scopes",
+                f"{name} needs a text of 1 to {LONGEST_TEXT} printable characters, some of them visible, for the "
+                "consent page.",
             )
     return scopes
 
 
 def _name(given: str) -> str:
-    name = " ".join(given.split())
-    if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
-        raise Unprocessable(f"A name must have 1 to {LONGEST_NAME} printable characters.")
-    return name
+    return check_shown_name("A name", given, LONGEST_NAME)

@@ -1,6 +1,6 @@
 """Finds the registered servers among those that a request names, for a user."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import invalid_target
@@ -9,12 +9,20 @@ from hubgate.server.oauth.resource_servers import store
 from hubgate.server.oauth.resource_servers.model import ResourceServer
 
 
-async def find_servers(oauth: OAuth, uris: Iterable[str], user_id: str | None) -> tuple[ResourceServer, ...]:
+async def find_servers(
+    oauth: OAuth, uris: Iterable[str], user_id: str | None, approved: Collection[str] | None = None
+) -> tuple[ResourceServer, ...]:
     """The registered servers with these URIs, in the same order. A local URI is that of the user's own server; without
     a user it is not found. invalid_target if two of them define the same scope.
+
+    With `approved`, names of servers as in consents, a local server that is not among them counts as unregistered.
     """
     found = [await _find(oauth, uri, user_id) for uri in uris]
-    servers = tuple(server for server in found if server is not None)
+    servers = tuple(
+        server
+        for server in found
+        if server is not None and (approved is None or not server.is_local or server.target in approved)
+    )
     names = [name for server in servers for name in server.scope_names]
     if len(names) > len(set(names)):
         # One checkbox could not tell them apart.

@@ -35,7 +35,9 @@ MAX_SERVERS = 100
 SECRET_PREFIX = "hfrs_"  # noqa: S105 (the beginning of every secret)
 NOT_FOUND = "Resource server not found."
 _TAKEN = "You have registered this identifier already."
-_TAKEN_BY_OTHER = "This identifier belongs to another owner."
+_TAKEN_BY_OTHER = (
+    "This identifier belongs to another owner. Choose another address, or delete the other registration first."
+)
 _HTTP = "Use https: without it, control of this address cannot be proved. http is for localhost, 127.0.0.1 and [::1]."
 _LOCAL_OF_ORGANIZATION = (
     "A server on this computer is valid only for tokens of its owner, which an organization does not have. "
@@ -82,7 +84,7 @@ async def _add(
         id=new_id(now),
         owner_id=owner.user_id,
         org_id=owner.org_id,
-        challenge=_new_challenge(oauth.base_url),
+        challenge="" if draft.verified_at is not None else _new_challenge(oauth.base_url),
         created_at=now,
     )
     server = _validated(oauth, server, address_error)
@@ -124,6 +126,12 @@ async def owner_name(oauth: OAuth, server: ResourceServer) -> str:
         return f"@{user.name}" if user else ""
     organization = await account_store.organization(oauth.db, server.org_id or "")
     return f"@{organization.name}" if organization else ""
+
+
+async def owner_is_disabled(oauth: OAuth, server: ResourceServer) -> bool:
+    """Whether the operator disabled the account of the owner; organizations cannot be disabled."""
+    user = await account_store.user(oauth.db, server.owner_id) if server.owner_id is not None else None
+    return user is not None and user.disabled_at is not None
 
 
 async def update(

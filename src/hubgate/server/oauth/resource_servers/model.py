@@ -40,9 +40,9 @@ class ResourceServer(Struct, frozen=True):
     tokens: str = OPAQUE
     owner_id: str | None = None
     org_id: str | None = None
-    # The text that the identifier's origin has to serve.
+    # The text that the identifier's origin has to serve; empty if the operator vouched for the owner instead.
     challenge: str = ""
-    # When the owner proved control of the identifier; None until then, and for a local server.
+    # When the owner proved control of the identifier, or the operator vouched; None until then, and for a local server.
     verified_at: int | None = None
     created_at: int = 0
 
@@ -70,6 +70,11 @@ class ResourceServer(Struct, frozen=True):
     @property
     def is_active(self) -> bool:
         return self.is_local or self.verified_at is not None
+
+    @property
+    def is_vouched(self) -> bool:
+        """Whether the operator vouched for the owner, who has proved nothing."""
+        return self.verified_at is not None and not self.challenge
 
     @property
     def challenge_url(self) -> str:

@@ -18,7 +18,10 @@ from hubgate.server.throttle.rate_limiter import Limit
 
 FETCH_SECONDS = 5.0
 MAX_BYTES = 16 * 1024
-PROOFS_OF_HOST = Limit("resource proof host", 10, 60, "Too many checks of this host. Wait {duration}.")
+_TOO_MANY = "Too many checks of this host. Wait {duration}."
+# Per user and host, so that a stranger's checks do not block the owner's; then per host, which is not to be flooded.
+PROOFS_BY_USER = Limit("resource proof user", 10, 60, _TOO_MANY)
+PROOFS_OF_HOST = Limit("resource proof host", 100, 60, _TOO_MANY)
 PROOFS_FOR_CALLER = Limit("resource proof caller", 30, 60, "Too many checks. Wait {duration}.")
 # The cause is not shown (attack W18), so this names all of them.
 _REACHABLE = (
@@ -37,7 +40,7 @@ async def verify(oauth: OAuth, server: ResourceServer, actor: Actor) -> Resource
     if server.is_active:
         return server
     await oauth.limiter.take(PROOFS_FOR_CALLER, network_of(actor.ip or ""))
-    if server.challenge not in (await _fetch(oauth, server.challenge_url)).split():
+    if server.challenge not in (await _fetch(oauth, server.challenge_url, actor)).split():
         raise ProofMissing(f"{server.challenge_url} does not contain the challenge. Serve it there as plain text.")
     now = oauth.clock()
 
@@ -55,9 +58,11 @@ async def verify(oauth: OAuth, server: ResourceServer, actor: Actor) -> Resource
         raise _taken() from None
 
 
-async def _fetch(oauth: OAuth, url: str) -> str:
+async def _fetch(oauth: OAuth, url: str, actor: Actor) -> str:
     try:
-        await oauth.limiter.take(PROOFS_OF_HOST, parse_target(url).host)
+        host = parse_target(url).host
+        await oauth.limiter.take(PROOFS_BY_USER, f"{actor.user_id} {host}")
+        await oauth.limiter.take(PROOFS_OF_HOST, host)
         response = await oauth.documents.egress.get(
             url, {"Accept": "text/plain", "User-Agent": "hubgate"}, seconds=FETCH_SECONDS, cap=MAX_BYTES
         )

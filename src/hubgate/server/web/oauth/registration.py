@@ -41,7 +41,7 @@ def routes(oauth: OAuth) -> list[Route]:
         metadata = await _metadata(request)
         if metadata.client_id != current.client_id:
             raise OAuthError("invalid_client_metadata", "client_id must be that of the registration.")
-        app = await clients.update(oauth, current.client_id, metadata)
+        app = await clients.update(oauth, current.client_id, metadata, request.client_ip)
         return JsonResponse(describe(app, oauth.base_url), headers=NO_STORE)
 
     async def delete(request: HubRequest) -> Response:
@@ -51,10 +51,11 @@ def routes(oauth: OAuth) -> list[Route]:
 
     created = {201: ("The app, with the token that manages its registration.", RegisteredClient), **_INVALID}
     flooded = {404: (_OFF, None), 429: ("Too many registrations, from this address or on this hub.", None)}
+    changed = {**_SHOWN, **_INVALID, 429: ("Too many updates from this address.", None)}
     return [
         _route("POST", PATH, register, "Register an app without an account", {**created, **_UNAUTHORIZED, **flooded}),
         _route("GET", _ONE, show, "A self-registered app", _SHOWN),
-        _route("PUT", _ONE, update, "Update a self-registered app", {**_SHOWN, **_INVALID}),
+        _route("PUT", _ONE, update, "Update a self-registered app", changed),
         _route("DELETE", _ONE, delete, "Delete a self-registered app", {204: ("Deleted.", None), **_UNAUTHORIZED}),
     ]
 

@@ -19,7 +19,7 @@ from hubgate.server.oauth.errors import InvalidClient, invalid_request
 from hubgate.server.oauth.explain.recording import record_refusals
 from hubgate.server.oauth.parameters import read_body
 from hubgate.server.oauth.resource_servers import store as resource_store
-from hubgate.server.oauth.resource_servers.management import SECRET_PREFIX
+from hubgate.server.oauth.resource_servers.management import SECRET_PREFIX, owner_is_disabled
 from hubgate.server.oauth.resource_servers.model import ResourceServer
 from hubgate.server.oauth.tokens import store
 from hubgate.server.oauth.tokens.access_jwt import read_access_token
@@ -127,6 +127,8 @@ async def _resource_server(oauth: OAuth, given: ClientCredentials | None) -> Res
             basic=given.basic,
             about="client_id",
         )
+    if server is not None and await owner_is_disabled(oauth, server):
+        raise InvalidClient("The owner's account is disabled. Ask the operator.", basic=given.basic, about="client_id")
     return server
 
 

@@ -59,6 +59,8 @@ def developer_hint(request: HubRequest, error: HubError) -> tuple[str, str, str]
         return "", f"/oauth/explain/{request.request_id}", "See what it sent"
     if error.client_id.startswith(("https://", "http://")):
         return "", f"/docs/cimd?{urlencode({'url': error.client_id})}", "Check its document"
+    if isinstance(error, LogoutError) and error.about == "id_token_hint":
+        return "Send an ID token that it got from this hub, or client_id:", "/docs/sign-in#sign-out", "Sign-out"
     known = error.client_id and error.code != "invalid_client"
     return "See its errors under" if known else "Check client_id under", "/settings/applications", "Apps you build"
 

@@ -14,12 +14,13 @@ from hubgate.server.accounts.sessions import browser_sessions
 from hubgate.server.edge.routes import KIB, PublicHandler, Route, public
 from hubgate.server.http.csrf import CSRF_FIELD, Csrf
 from hubgate.server.http.forms import Fields
+from hubgate.server.http.intake import LONGEST_TARGET
 from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.explain.recording import record_logout_error
-from hubgate.server.oauth.logout.request import PARAMETERS, LogoutError, LogoutRequest, parse
-from hubgate.server.oauth.redirects import shown_host
+from hubgate.server.oauth.logout.request import PARAMETERS, LogoutError, LogoutRequest, parse, too_long
+from hubgate.server.oauth.redirects import is_web, shown_host
 from hubgate.server.web import cookies
 from hubgate.server.web.rendering import Pages
 from hubgate.server.web.untrusted_text import display_name
@@ -62,12 +63,15 @@ class _Logout(Struct, frozen=True):
         if caller_of(request).session is None:
             return self._continue(wanted)
         app = wanted.app
+        homepage = app.homepage if app and is_web(app.homepage) else ""
         return self.pages.page(
             request,
             "oauth/logout.html",
             action=_address(pairs),
             app_name=display_name(app.name).strip() or app.client_id if app else "",
             host=shown_host(wanted.target) if wanted.target else "",
+            homepage=homepage,
+            homepage_host=shown_host(homepage),
         )
 
     async def decide(self, request: HubRequest) -> Response:
@@ -77,7 +81,10 @@ class _Logout(Struct, frozen=True):
         session = caller_of(request).session
         if not form.get(CSRF_FIELD) or session is None:
             # From an app's page the browser withheld our cookie (SameSite). A GET will include it.
-            return RedirectResponse(_address(pairs), 303)
+            address = _address(pairs)
+            if len(address) > LONGEST_TARGET:
+                raise await self._recorded(request, pairs, too_long(pairs))
+            return RedirectResponse(address, 303)
         self.csrf.check(request, form.get(CSRF_FIELD))
         wanted = await self._parse(request, pairs)
         await browser_sessions.end(self.accounts, session.user_id, session.id)
@@ -89,8 +96,11 @@ class _Logout(Struct, frozen=True):
         try:
             return await parse(self.oauth, pairs, request.client_ip)
         except LogoutError as error:
-            await record_logout_error(self.oauth, request, pairs, error)
-            raise
+            raise await self._recorded(request, pairs, error) from error
+
+    async def _recorded(self, request: HubRequest, pairs: Pairs, error: LogoutError) -> LogoutError:
+        await record_logout_error(self.oauth, request, pairs, error)
+        return error
 
     def _continue(self, wanted: LogoutRequest) -> Response:
         return RedirectResponse(wanted.target, 303) if wanted.target else self.pages.redirect("/", SIGNED_OUT)
