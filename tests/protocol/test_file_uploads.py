@@ -24,6 +24,7 @@ from hubgate.server.hub.quotas import store as quota_store
 from hubgate.server.resources import Hub
 
 AT = "/acme/tiny"
+FORM = {"content-type": "multipart/form-data; boundary=b"}
 Files = list[tuple[str, tuple[str, bytes]]]
 
 
@@ -311,3 +312,56 @@ def test_script_gets_the_address_of_the_next_page(ada: tuple[httpx.Client, httpx
     assert sent.status_code == 201
     assert sent.headers["location"] == f"{AT}/discussions/1"
     assert "Opened pull request #1." in browser.get(sent.headers["location"]).text
+
+
+@pytest.mark.one_engine
+def test_endless_files_without_a_name_are_rejected(ada: tuple[httpx.Client, httpx.Client]) -> None:
+    browser, client = ada
+    hidden = Page(browser.get(f"{AT}/upload/main")).hidden(f"{AT}/upload/main")
+    body = multipart(hidden, [("", b"")] * 2001)
+    answer = browser.post(f"{AT}/upload/main", content=body, headers=FORM)
+    assert answer.status_code == 413
+    assert "at most 2,000 files" in answer.text
+    assert paths_in(client, "acme/tiny") == {"a.txt"}
+
+
+@pytest.mark.one_engine
+def test_conflict_is_found_after_another_error(ada: tuple[httpx.Client, httpx.Client]) -> None:
+    """A form that is rejected for another reason still names the commit that the user saw."""
+    browser, client = ada
+    address = f"{AT}/upload/main"
+    late = fill(browser, [file("a.txt", b"mine")], summary="x" * 1001)
+    create_commit(client, "acme/tiny", {"a.txt": b"theirs"})
+    rejected = late()
+    assert rejected.status_code == 422
+    again = browser.post(address, data=Page(rejected).hidden(address), files=[file("a.txt", b"mine")])
+    assert again.status_code == 409
+    assert client.get(f"{AT}/raw/main/a.txt").content == b"theirs"
+
+
+@pytest.mark.one_engine
+@pytest.mark.parametrize("signed_in", [True, False], ids=["stranger", "anonymous"])
+def test_nothing_is_received_for_a_closed_pull_request(
+    hub: RunningHub, ada: tuple[httpx.Client, httpx.Client], signed_in: bool
+) -> None:
+    """No permission is needed to learn that it is closed, so its files must not reach the disk."""
+    browser, client = ada
+    send(browser, [file("n.txt")], **{"as": "pull_request"})
+    closed = client.post("/api/models/acme/tiny/discussions/1/status", json={"status": "closed"})
+    assert closed.status_code == 200, closed.text
+    stored: list[int] = []
+
+    def slowly(hidden: dict[str, str]) -> Iterator[bytes]:
+        body = multipart(hidden, [("late.txt", b"A" * 400_000)])
+        yield body[:200_000]
+        for _ in range(20):
+            stored.append(len(incoming(hub)))
+            browser.get("/healthz")
+        yield body[200_000:]
+
+    with browser_of(hub, create_user(hub, "bob") if signed_in else None) as guest:
+        page = guest.get("/settings/profile" if signed_in else "/login")
+        hidden = {"csrf": Page(page).hidden()["csrf"], "seen": "0" * 40, "as": "commit"}
+        answer = guest.post(f"{AT}/upload/refs%2Fpr%2F1", content=slowly(hidden), headers=FORM)
+    assert answer.status_code == 404
+    assert set(stored) == {0}
