@@ -346,3 +346,14 @@ def test_forged_form_changes_nothing(ada: tuple[httpx.Client, httpx.Client]) -> 
     assert head_of(client, "ada/tiny") == seen
     incomplete = post(browser, f"{AT}/delete/main/a.txt", seen="main")
     assert incomplete.status_code == 422
+
+
+def test_deletion_finds_a_conflict_after_another_error(ada: tuple[httpx.Client, httpx.Client]) -> None:
+    browser, client = ada
+    address = f"{AT}/delete/main/a.txt"
+    remove = fill_form(browser, address, summary="x" * 1001)
+    create_commit(client, "ada/tiny", {"a.txt": b"newer"})
+    rejected = remove()
+    assert rejected.status_code == 422
+    assert browser.post(address, data=Page(rejected).hidden(address)).status_code == 409
+    assert raw(client, "a.txt") == b"newer"

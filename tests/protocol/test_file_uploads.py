@@ -1,18 +1,20 @@
 """Uploading files in the browser: any number and size, stored as existing clients store them, in bounded memory."""
 
 import base64
+import errno
 import hashlib
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from tests.bed.engines import SqliteEngine, settings_for
 from tests.bed.people import Page, api, browser_of, create_organization, create_token, create_user
 from tests.bed.processes import until
-from tests.bed.repos import create_commit, create_repo, head_of, paths_in
+from tests.bed.repos import create_commit, create_repo, head_of, paths_in, send_commit
 from tests.bed.running_hub import RunningHub, run_hub
 
 from hubgate.server.accounts import store as account_store
@@ -20,10 +22,12 @@ from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
 from hubgate.server.accounts.sessions import store as session_store
 from hubgate.server.audit.model import SYSTEM
+from hubgate.server.hub.commits import request_reader, uploaded_files
 from hubgate.server.hub.quotas import store as quota_store
 from hubgate.server.resources import Hub
 
 AT = "/acme/tiny"
+FORM = {"content-type": "multipart/form-data; boundary=b"}
 Files = list[tuple[str, tuple[str, bytes]]]
 
 
@@ -311,3 +315,77 @@ def test_script_gets_the_address_of_the_next_page(ada: tuple[httpx.Client, httpx
     assert sent.status_code == 201
     assert sent.headers["location"] == f"{AT}/discussions/1"
     assert "Opened pull request #1." in browser.get(sent.headers["location"]).text
+
+
+@pytest.mark.one_engine
+def test_endless_files_without_a_name_are_rejected(ada: tuple[httpx.Client, httpx.Client]) -> None:
+    browser, client = ada
+    hidden = Page(browser.get(f"{AT}/upload/main")).hidden(f"{AT}/upload/main")
+    body = multipart(hidden, [("", b"")] * 2001)
+    answer = browser.post(f"{AT}/upload/main", content=body, headers=FORM)
+    assert answer.status_code == 413
+    assert "at most 2,000 files" in answer.text
+    assert paths_in(client, "acme/tiny") == {"a.txt"}
+
+
+@pytest.mark.one_engine
+def test_conflict_is_found_after_another_error(ada: tuple[httpx.Client, httpx.Client]) -> None:
+    """A form that is rejected for another reason still names the commit that the user saw."""
+    browser, client = ada
+    address = f"{AT}/upload/main"
+    late = fill(browser, [file("a.txt", b"mine")], summary="x" * 1001)
+    create_commit(client, "acme/tiny", {"a.txt": b"theirs"})
+    rejected = late()
+    assert rejected.status_code == 422
+    again = browser.post(address, data=Page(rejected).hidden(address), files=[file("a.txt", b"mine")])
+    assert again.status_code == 409
+    assert client.get(f"{AT}/raw/main/a.txt").content == b"theirs"
+
+
+@pytest.mark.one_engine
+@pytest.mark.parametrize("signed_in", [True, False], ids=["stranger", "anonymous"])
+def test_nothing_is_received_for_a_closed_pull_request(
+    hub: RunningHub, ada: tuple[httpx.Client, httpx.Client], signed_in: bool
+) -> None:
+    """No permission is needed to learn that it is closed, so its files must not reach the disk."""
+    browser, client = ada
+    send(browser, [file("n.txt")], **{"as": "pull_request"})
+    closed = client.post("/api/models/acme/tiny/discussions/1/status", json={"status": "closed"})
+    assert closed.status_code == 200, closed.text
+    stored: list[int] = []
+
+    def slowly(hidden: dict[str, str]) -> Iterator[bytes]:
+        body = multipart(hidden, [("late.txt", b"A" * 400_000)])
+        yield body[:200_000]
+        for _ in range(20):
+            stored.append(len(incoming(hub)))
+            browser.get("/healthz")
+        yield body[200_000:]
+
+    with browser_of(hub, create_user(hub, "bob") if signed_in else None) as guest:
+        page = guest.get("/settings/profile" if signed_in else "/login")
+        hidden = {"csrf": Page(page).hidden()["csrf"], "seen": "0" * 40, "as": "commit"}
+        answer = guest.post(f"{AT}/upload/refs%2Fpr%2F1", content=slowly(hidden), headers=FORM)
+    assert answer.status_code == 404
+    assert set(stored) == {0}
+
+
+@pytest.mark.one_engine
+def test_full_disk_is_named_and_nothing_is_left(
+    hub: RunningHub, ada: tuple[httpx.Client, httpx.Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser, client = ada
+    in_thread = uploaded_files.in_thread
+
+    async def write_fails(work: Any, *arguments: Any) -> Any:
+        if getattr(work, "__name__", "") in ("write", "_append"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return await in_thread(work, *arguments)
+
+    for module in (uploaded_files, request_reader):
+        monkeypatch.setattr(module, "in_thread", write_fails)
+    answer = send(browser, [file("n.txt")])
+    assert answer.status_code == 503
+    assert "The storage of large files is full." in answer.text
+    assert send_commit(client, "acme/tiny", {"n.txt": b"x" * 1_000_000}).status_code == 503
+    assert incoming(hub) == []

@@ -1,6 +1,7 @@
 """Profile pictures and app logos: drawn anew from uploads, served from the hub, removed with their owners."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -177,3 +178,17 @@ def test_app_has_a_logo_on_the_consent_page(hub: RunningHub, ada: User, browser:
     assert upload(browser, b"x", page, f"{page}/logo").status_code == 422
     assert submit(browser, page, f"{page}/logo/delete").status_code == 303
     assert browser.get(address + logo).status_code == 404
+
+
+@pytest.mark.one_engine
+def test_user_has_few_uploads_in_progress(hub: RunningHub, browser: httpx.Client) -> None:
+    """Each waiting upload takes megabytes of memory. Those of other users do not wait for them."""
+    hidden = Page(browser.get(PAGE)).hidden(PICTURE)
+    with ThreadPoolExecutor(16) as threads, browser_of(hub, create_user(hub, "bob")) as other:
+        sent = [
+            threads.submit(browser.post, PICTURE, data=hidden, files={"picture": ("me.png", picture())})
+            for _ in range(16)
+        ]
+        assert upload(other, picture()).status_code == 303
+        statuses = [one.result().status_code for one in sent]
+    assert set(statuses) == {303, 503}

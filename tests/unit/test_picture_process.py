@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tests.bed.pictures import picture
 
 from hubgate.server.accounts.pictures import reencoding
+from hubgate.server.errors import FieldErrors
 
 _PREPARED = """
 import os, runpy, socket, sys
@@ -56,3 +58,27 @@ def test_output_has_every_size() -> None:
     assert done.returncode == 0, done.stderr
     small, large = reencoding._split(done.stdout)
     assert 0 < len(small) < len(large) < 50_000
+
+
+@pytest.mark.parametrize(
+    ("program", "seconds", "error"),
+    [
+        ("import sys; sys.stdout.buffer.write(bytes(50_000_000))", 20.0, FieldErrors),
+        ("import sys\nwhile True: sys.stdout.buffer.write(bytes(100_000))", 1.0, FieldErrors),
+        ("import time; time.sleep(600)", 1.0, FieldErrors),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGILL)", 20.0, FieldErrors),
+        ("import a_missing_library", 20.0, RuntimeError),
+    ],
+    ids=["long output", "endless output", "no end", "crash", "broken installation"],
+)
+async def test_failing_process_is_contained(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, seconds: float, error: type[Exception]
+) -> None:
+    """A decoder that was taken over cannot fill the hub's memory. A broken installation is logged, and the user does
+    not read that the picture is invalid.
+    """
+    (tmp_path / "program.py").write_text(program)
+    monkeypatch.setattr(reencoding, "_PROGRAM", tmp_path / "program.py")
+    monkeypatch.setattr(reencoding, "LONGEST_SECONDS", seconds)
+    with pytest.raises(error):
+        await reencoding.reencode("1", picture())

@@ -43,7 +43,10 @@ class Accounts(Struct, frozen=True):
     unlink_redirects: Callable[[Tx, Sequence[str], Actor, str, int], Awaitable[int]]
 
     # Processes that draw uploaded pictures anew, in all and for one user.
-    picture_slots: Slots = field(default_factory=lambda: Slots(2, 1, "Too many pictures at once. Try again."))
+    # Waiting requests retain their bodies.
+    picture_slots: Slots = field(
+        default_factory=lambda: Slots(2, 1, "Too many pictures at once. Try again.", max_waiting=4)
+    )
 
     def link(self, path: str) -> str:
         """An absolute URL of the hub, for a mail."""

@@ -18,6 +18,8 @@ MULTIPART_TYPE = "multipart/form-data"
 MAX_FIELD_BYTES = 512 * 1024
 # A path has up to 4,096 bytes; browsers escape quotes in it.
 MAX_HEADER_BYTES = 16 * 1024
+# Also of files without a name, which a browser sends if no file was chosen: each takes time to parse.
+MAX_FILES = 2_000
 
 _BOUNDARY = re.compile(r"multipart/form-data;\s*boundary=(\"?)([\w'()+,./:=?-]{1,70})\1\s*\Z", re.IGNORECASE)
 _DISPOSITION = re.compile(
@@ -46,9 +48,12 @@ class MultipartForm:
         self._body = body
         # The first delimiter has no line break before it.
         self._buffer = b"\r\n"
+        # What is before it has been read. Cutting it off after each part would copy megabytes a thousand times (O70).
+        self._position = 0
         self._started, self._ended = False, False
         self._pending: FilePart | None = None
         self._is_reading_file = False
+        self._file_count = 0
 
     async def read_fields(self) -> Fields:
         """The fields before the first file."""
@@ -84,6 +89,9 @@ class MultipartForm:
             if file_name is None:
                 raise BadRequest("A field follows a file. Send all fields first.")
             found = FilePart(name, file_name)
+        self._file_count += 1
+        if self._file_count > MAX_FILES:
+            raise PayloadTooLarge(f"A form may have at most {MAX_FILES:,} files.")
         self._is_reading_file = True
         return found
 
@@ -95,7 +103,7 @@ class MultipartForm:
 
     async def skip_rest(self) -> None:
         """Receive what is left of the form without reading it."""
-        self._ended, self._buffer = True, b""
+        self._ended, self._buffer, self._position = True, b"", 0
         async for _ in self._body:
             pass
 
@@ -117,37 +125,37 @@ class MultipartForm:
         return _parse_header(await self._header())
 
     async def _header(self) -> bytes:
-        while (end := self._buffer.find(b"\r\n\r\n", 0, MAX_HEADER_BYTES)) < 0:
-            if len(self._buffer) >= MAX_HEADER_BYTES:
+        while (end := self._buffer.find(b"\r\n\r\n", self._position, self._position + MAX_HEADER_BYTES)) < 0:
+            if len(self._buffer) - self._position >= MAX_HEADER_BYTES:
                 raise BadRequest("The header of a file is too long.")
             await self._receive()
-        header = await self._take(end)
+        header = await self._take(end - self._position)
         await self._take(4)
         return header
 
     async def _content(self) -> AsyncIterator[bytes]:
         """The content of the current part, up to the next delimiter, which is consumed."""
-        while (end := self._buffer.find(self._delimiter)) < 0:
+        while (end := self._buffer.find(self._delimiter, self._position)) < 0:
             # The end of the buffer may be the beginning of the delimiter.
             certain = len(self._buffer) - len(self._delimiter) + 1
-            if certain > 0:
-                part, self._buffer = self._buffer[:certain], self._buffer[certain:]
+            if certain > self._position:
+                part, self._position = self._buffer[self._position : certain], certain
                 yield part
             await self._receive()
-        part, self._buffer = self._buffer[:end], self._buffer[end + len(self._delimiter) :]
+        part, self._position = self._buffer[self._position : end], end + len(self._delimiter)
         if part:
             yield part
 
     async def _take(self, count: int) -> bytes:
-        while len(self._buffer) < count:
+        while len(self._buffer) - self._position < count:
             await self._receive()
-        taken, self._buffer = self._buffer[:count], self._buffer[count:]
-        return taken
+        start, self._position = self._position, self._position + count
+        return self._buffer[start : self._position]
 
     async def _receive(self) -> None:
         async for part in self._body:
             if part:
-                self._buffer += part
+                self._buffer, self._position = self._buffer[self._position :] + part, 0
                 return
         raise BadRequest("The form ends early.")
 

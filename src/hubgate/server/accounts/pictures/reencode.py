@@ -6,7 +6,7 @@ limited, and on Linux a seccomp filter leaves only calls that compute, read open
 network, no new file and no new process.
 
 Nothing but the pixels of the first frame passes through: metadata, further frames and data after the picture do not.
-Exit status 1: this is not a picture that the hub accepts.
+Exit status 3: this is not a picture that the hub accepts. Any other failure is not the picture's fault.
 """
 
 import ctypes
@@ -24,6 +24,8 @@ MAX_PIXELS = 25_000_000
 MEMORY = 512 * 1024 * 1024
 CPU_SECONDS = 5
 QUALITY = 85
+# Not 1, which is also the status after an exception, such as a library that cannot be loaded.
+REJECTED = 3
 
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER, PR_SET_NO_NEW_PRIVS = 22, 2, 38
 ALLOW, REFUSE = 0x7FFF0000, 0x00050001
@@ -144,7 +146,7 @@ def main() -> None:
         drawn = squares(data, sizes)
     except Exception:
         # Any error of a decoder means that the file is not a picture.
-        os._exit(1)
+        os._exit(REJECTED)
     for content in drawn:
         sys.stdout.buffer.write(len(content).to_bytes(4, "big") + content)
     sys.stdout.buffer.flush()

@@ -5,6 +5,7 @@ import contextlib
 import os
 import signal
 import sys
+from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 
 from hubgate.server.accounts.pictures.model import FIELD, MAX_BYTES, SIZES, Picture
@@ -17,8 +18,11 @@ _NOT_READABLE = (
     "after the picture."
 )
 _PROGRAM = Path(__file__).with_name("reencode.py")
-# As `reencode.py` exits for a file that is not a picture. A decoder that uses too much time is killed by SIGXCPU.
-_REJECTED = (1, -signal.SIGXCPU, -signal.SIGKILL, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGABRT)
+# As `reencode.py` exits for a file that is not a picture.
+_REJECTED = 3
+# Of all sizes together. A decoder that was taken over must not fill the hub's memory.
+_MAX_OUTPUT_BYTES = 1_000_000
+_CHUNK = 64 * 1024
 
 
 async def reencode(picture_id: str, data: bytes) -> Picture:
@@ -28,7 +32,8 @@ async def reencode(picture_id: str, data: bytes) -> Picture:
     if len(data) > MAX_BYTES:
         raise FieldErrors({FIELD: f"A picture may have at most {MAX_BYTES:,} bytes."})
     status, output, errors = await _run(data)
-    if status in _REJECTED:
+    # Negative for a decoder that crashed or was killed, such as one that used too much time.
+    if status == _REJECTED or status < 0 or len(output) > _MAX_OUTPUT_BYTES:
         raise FieldErrors({FIELD: _NOT_READABLE})
     if status != 0:
         raise RuntimeError(f"drawing a picture failed with status {status}: {errors.decode(errors='replace')[-500:]}")
@@ -42,9 +47,9 @@ async def _run(data: bytes) -> tuple[int, bytes, bytes]:
         "-I",
         str(_PROGRAM),
         *map(str, SIZES),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
         env={},
         cwd="/",
         # As for git (`hub/git/program.py`).
@@ -52,15 +57,39 @@ async def _run(data: bytes) -> tuple[int, bytes, bytes]:
     )
     try:
         async with asyncio.timeout(LONGEST_SECONDS):
-            output, errors = await process.communicate(data)
+            _, output, errors = await asyncio.gather(_feed(process, data), _read(process.stdout), _read(process.stderr))
+            await process.wait()
     except TimeoutError:
         return -signal.SIGKILL, b"", b""
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+            # `wait` does not return before each pipe has been read to its end.
+            await asyncio.gather(_read(process.stdout), _read(process.stderr))
             await process.wait()
     return process.returncode or 0, output, errors
+
+
+async def _feed(process: Process, data: bytes) -> None:
+    if process.stdin is None:
+        raise ValueError("started without a pipe")
+    # The process may fail before it has read everything.
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        process.stdin.write(data)
+        await process.stdin.drain()
+    process.stdin.close()
+
+
+async def _read(stream: asyncio.StreamReader | None) -> bytes:
+    """The output of the process. What follows _MAX_OUTPUT_BYTES is read, but not returned."""
+    if stream is None:
+        raise ValueError("started without a pipe")
+    output = bytearray()
+    while part := await stream.read(_CHUNK):
+        if len(output) <= _MAX_OUTPUT_BYTES:
+            output += part
+    return bytes(output)
 
 
 def _split(output: bytes) -> list[bytes]:

@@ -9,6 +9,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects, program
 from hubgate.server.hub.git.objects import MAX_BLOB_IN_MEMORY, TreeEntry
 from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.lfs.files import full_disk_named
 from hubgate.server.hub.repos.model import Repo
 
 _READ_SECONDS = 60.0
@@ -26,7 +27,7 @@ async def renamed_file(repos: Repos, repo: Repo, entry: TreeEntry, path: str) ->
         return
     temporary = repos.large_files.temporary()
     try:
-        with temporary.open("wb") as file:
+        with full_disk_named(), temporary.open("wb") as file:
             command, limit = ["cat-file", "blob", entry.sha], repos.regular_upload_max
             if not await program.copy_output(command, folder, file, limit, _READ_SECONDS):
                 raise PayloadTooLarge(f"{entry.path} is too large to be renamed here. Rename it with git.")

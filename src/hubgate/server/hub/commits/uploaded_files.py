@@ -10,6 +10,7 @@ from hubgate.server.hub.commits.model import AddFile, Content
 from hubgate.server.hub.commits.preupload import looks_binary
 from hubgate.server.hub.git.paths import check_path
 from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.lfs.files import full_disk_named
 
 # Each is a temporary file until the commit is written.
 MAX_FILES = 1_000
@@ -35,7 +36,7 @@ class UploadedFiles:
         # Before its content is received, so that `clean_up` knows the file.
         self.operations.append(AddFile(path, Content(0, file=temporary)))
         size, start = 0, b""
-        with temporary.open("wb") as file:
+        with full_disk_named(), temporary.open("wb") as file:
             async for part in parts:
                 size += len(part)
                 if size > self._max_file_bytes:

@@ -96,7 +96,7 @@ export default function upload(form) {
       finish();
       if (code === 201) return location.assign(address);
       const page = new DOMParser().parseFromString(text, "text/html");
-      // After a conflict, the next attempt replaces what the message named.
+      // Changed only by a conflict: the next attempt replaces what the message named.
       const seen = page.querySelector("#form [name=seen]")?.value;
       if (seen) form.elements.seen.value = seen;
       show();

@@ -19,6 +19,7 @@ from hubgate.server.hub.commits.request_reader import CommitRequestReader
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions.pull_requests import commit_as_pull_request
 from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.lfs.files import full_disk_named
 from hubgate.server.hub.quotas.quotas import check_announced
 from hubgate.server.hub.repos import lookup
 from hubgate.server.hub.repos.model import Repo
@@ -84,7 +85,8 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
         reader = CommitRequestReader(repos.large_files.temporary, repos.regular_upload_max)
         try:
             is_single_object = request.content_type == "application/json"
-            commit_request = await reader.read(_as_lines(request) if is_single_object else _parts(request))
+            with full_disk_named():
+                commit_request = await reader.read(_as_lines(request) if is_single_object else _parts(request))
             caller = await guard.reload_caller(request)
             ref = await destinations.check_again(repos, caller.identity, destination)
             create = commit_as_pull_request if destination.as_pull_request else commit

@@ -130,7 +130,8 @@ class Editing(Struct, frozen=True):
             found = error.fields if isinstance(error, FieldErrors) else {at: error.message}
             # A message may contain the name of a file.
             errors = {name: clean(message) for name, message in found.items()}
-        newest = error.head if isinstance(error, FilesChanged) else location.sha
+        # After another error, the form still names the commit that the user saw: newer changes were not shown.
+        seen = error.head if isinstance(error, FilesChanged) else given.seen if given else location.sha
         return self.base.show(
             request,
             location.repo,
@@ -139,8 +140,8 @@ class Editing(Struct, frozen=True):
             errors,
             error.status if error is not None else None,
             location=location,
-            seen=newest,
-            given_commit=given or CommitFields("", "", newest, COMMIT),
+            seen=seen,
+            given_commit=given or CommitFields("", "", seen, COMMIT),
             may_commit=self._may_commit(request, location),
             may_propose=self._may_propose(request, location),
             **values,
@@ -159,6 +160,12 @@ class Editing(Struct, frozen=True):
         """Commit the change of a form whose body was received before its permissions were checked."""
         ref = await destinations.ref_at(self.base.repos, target.destination)
         return await self._apply(target, caller, ref, change)
+
+    async def check_destination(self, target: FormTarget) -> None:
+        """Check before an upload that commits are accepted there. For a closed pull request, which accepts none, the
+        edge checks no permission.
+        """
+        await destinations.ref_at(self.base.repos, target.destination)
 
     async def apply_after_upload(self, request: HubRequest, target: FormTarget, change: PageChange) -> CommitResult:
         """Commit the change of a form that took minutes to receive: session or role may be gone by now (attack O44)."""

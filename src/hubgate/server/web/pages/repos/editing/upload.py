@@ -29,6 +29,7 @@ def routes(editing: Editing) -> list[Route]:
         location, given = target.location, CommitFields.parse(request.form_fields)
         files = UploadedFiles(base.repos.large_files.temporary, max_file_bytes)
         try:
+            await editing.check_destination(target)
             result = await receive_and_commit(request, target, given, files)
         except HubError as error:
             if not is_shown_in_form(error):
