@@ -22,8 +22,10 @@ from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.accounts.tokens.limits import ORG, REPO, NewLimit, own_account
+from hubgate.server.accounts.tokens.model import MAX_PLACES_PER_USER
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.resources import Hub
+from hubgate.server.storage.sqltext import Params
 
 WHOAMI, TOKENS, FORM = "/api/whoami-v2", "/settings/tokens", "/settings/tokens/fine-grained"
 MODELS = "/api/models"
@@ -255,3 +257,19 @@ def test_organization_of_others_is_ignored(hub: RunningHub) -> None:
     with browser_of(hub, ada) as browser:
         refused = fill(browser, orgs=foreign.id, org_scopes=["read-repos"])
         assert (refused.status_code, 'href="#scopes"' in refused.text) == (422, True)
+
+
+def test_tokens_of_a_user_have_a_bounded_number_of_places(hub: RunningHub) -> None:
+    """Attack O70: a list of 500 tokens with 600 places each would take seconds."""
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    _, first = create_limited_token(hub, ada, places=[own_account(ada, ["jobs"])])
+    add = "INSERT INTO token_limits (token_id, target_id, kind, scopes) VALUES (:token, :id, 'repo', 'read-repos')"
+    rows: list[Params] = [{"token": first.id, "id": f"{number:024x}"} for number in range(MAX_PLACES_PER_USER - 2)]
+    hub.call(lambda opened: opened.db.write_long(lambda tx: tx.exec_many(add, rows)))
+    create_limited_token(hub, ada, places=[own_account(ada, ["jobs"])])
+    with browser_of(hub, ada) as browser:
+        refused = fill(browser, own=["jobs"])
+        assert (refused.status_code, 'href="#scopes"' in refused.text) == (422, True)
+        assert secret_in(fill(browser, everywhere=["profile"])), "a token without places"
+    with browser_of(hub, bob) as browser:
+        assert secret_in(fill(browser, own=["jobs"]))
