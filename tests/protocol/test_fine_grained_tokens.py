@@ -100,6 +100,37 @@ def test_scopes_apply_where_they_were_chosen(hub: RunningHub) -> None:
         assert "email" not in token.get(WHOAMI).json()
 
 
+def test_scope_everywhere_does_not_moderate_where_the_token_has_another_scope(hub: RunningHub) -> None:
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada)
+    at = f"{MODELS}/acme/open/discussions"
+    with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, bob)) as stranger:
+        create_repo(owner, "acme/open")
+        for title in ("First", "Second"):
+            assert stranger.post(at, json={"title": title}).status_code == 200
+
+    def moderate(token: httpx.Client) -> list[httpx.Response]:
+        return [
+            token.post(f"{at}/1/pin", json={"pinned": True}),
+            token.post(f"{at}/1/status", json={"status": "closed"}),
+            token.delete(f"{at}/2"),
+        ]
+
+    text, _ = create_limited_token(hub, ada, ["write-discussions"], [in_org(acme, "jobs")])
+    with api(hub, text) as token:
+        said = token.post(at, json={"title": "Hello"})
+        assert said.status_code == 200
+        assert token.post(f"{at}/1/comment", json={"comment": "Hello"}).status_code == 201
+        for refused in moderate(token):
+            assert refused.status_code == 403, refused.text
+            assert "Create a token that has it for this place." in refused.text
+        own = token.post(f"{at}/{said.json()['num']}/status", json={"status": "closed"})
+        assert own.status_code == 200, "its own discussion"
+    text, _ = create_limited_token(hub, ada, places=[in_org(acme, "write-discussions")])
+    with api(hub, text) as token:
+        assert [answer.status_code for answer in moderate(token)] == [200, 200, 200]
+
+
 def test_whoami_describes_the_limits(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     acme = create_organization(hub, "acme", ada)
