@@ -131,6 +131,24 @@ def test_scope_everywhere_does_not_moderate_where_the_token_has_another_scope(hu
         assert [answer.status_code for answer in moderate(token)] == [200, 200, 200]
 
 
+def test_token_that_may_not_moderate_reopens_only_what_its_user_closed(hub: RunningHub) -> None:
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    create_organization(hub, "acme", ada, bob="write")
+    at = f"{MODELS}/acme/open/discussions"
+    text, _ = create_limited_token(hub, bob, ["write-discussions"])
+    with (
+        api(hub, create_token(hub, ada)) as admin,
+        api(hub, create_token(hub, bob)) as writer,
+        api(hub, text) as token,
+    ):
+        create_repo(admin, "acme/open")
+        assert token.post(at, json={"title": "Hello"}).status_code == 200
+        for closing, reopening, status in ((token, token, 200), (admin, token, 403), (admin, writer, 200)):
+            closing.post(f"{at}/1/status", json={"status": "closed"})
+            reopened = reopening.post(f"{at}/1/status", json={"status": "open"})
+            assert reopened.status_code == status, reopened.text
+
+
 def test_whoami_describes_the_limits(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     acme = create_organization(hub, "acme", ada)
