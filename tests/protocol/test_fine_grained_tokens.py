@@ -219,6 +219,27 @@ def test_member_who_left_and_joined_again_needs_a_new_token(hub: RunningHub) -> 
     assert seen() == [set(), set()]
 
 
+def test_token_loses_a_repo_that_moves_to_another_organization(hub: RunningHub) -> None:
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
+    # Memberships that began at different times.
+    hub.clock.advance(1)
+    create_organization(hub, "club", ada)
+    with api(hub, create_token(hub, ada)) as owner:
+        create_repo(owner, "acme/secret", private=True)
+        place = NewLimit(REPO, repo_id(owner, "acme/secret"), acme.id, frozenset({"manage-repos"}))
+        text, _ = create_limited_token(hub, ada, places=[place])
+        with api(hub, text) as token:
+            for target in ("club/taken", "ada/taken"):
+                moved = token.post("/api/repos/move", json={"fromRepo": "acme/secret", "toRepo": target})
+                assert moved.status_code == 403, "it may not create repos there"
+            owner.post("/api/repos/move", json={"fromRepo": "acme/secret", "toRepo": "club/secret"})
+            assert listed(token) == set()
+            for name in ("acme/secret", "club/secret"):
+                assert send_commit(token, name, {"a.txt": b"a"}).status_code == 404
+            assert token.get(WHOAMI).json()["auth"]["accessToken"]["fineGrained"]["scoped"] == []
+
+
 def fill(client: httpx.Client, **fields: str | list[str]) -> httpx.Response:
     return client.post(FORM, data={**Page(client.get(FORM)).hidden(FORM), "name": "ci", **fields})
 
