@@ -63,6 +63,8 @@ def _opens(caller: Caller, action: str, scene: Scene, in_reach: bool) -> bool:
     if action in WITHOUT_SCOPE:
         return True
     scopes = _effective(caller, scene)
+    if caller.kind == LIMITED and not _is_open_to_anyone(action, scene):
+        scopes -= caller.everywhere - (caller.scopes if _is_here(caller, scene) else frozenset())
     doors = [action in OPENED[scope] for scope in scopes if in_reach or action.startswith("discussion.")]
     if caller.kind != LIMITED and "contribute-repos" in scopes and scene.created_by_app and in_reach:
         doors.append(action in CONTRIBUTE_OPENS_IN_CREATED)
@@ -76,8 +78,20 @@ def _effective(caller: Caller, scene: Scene) -> frozenset[str]:
     """The scopes that apply to the resource. A fine-grained token has some everywhere and others in its places."""
     if caller.kind != LIMITED:
         return caller.scopes
-    here = caller.inside or (caller.own and scene.column == "own") or _is_chosen(caller, scene)
-    return caller.everywhere | (caller.scopes if here else frozenset())
+    return caller.everywhere | (caller.scopes if _is_here(caller, scene) else frozenset())
+
+
+def _is_here(caller: Caller, scene: Scene) -> bool:
+    """Whether a fine-grained token was given scopes for this place."""
+    return caller.inside or (caller.own and scene.column == "own") or _is_chosen(caller, scene)
+
+
+def _is_open_to_anyone(action: str, scene: Scene) -> bool:
+    """Whether a stranger may do it on a public repo: what needs a role there, also needs the scope there."""
+    if not isinstance(scene.resource, Repo | Post):
+        return True
+    cells = FULL[action].get(scene.condition.replace("private", "open"))
+    return cells is not None and cells["stranger"] == "A"
 
 
 def _is_chosen(caller: Caller, scene: Scene) -> bool:

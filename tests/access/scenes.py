@@ -92,6 +92,9 @@ def callers(column: str) -> Iterator[Caller]:
         yield Caller(_limited(members, owners={ACME: scopes}), LIMITED, scopes, inside=in_acme)
         yield Caller(_limited(members, owners={ME: scopes, CLUB: scopes}), LIMITED, scopes, own=True)
         yield Caller(_limited(members, repos={CHOSEN: scopes}), LIMITED, scopes, chosen=True)
+        for elsewhere in (frozenset({"jobs"}), frozenset({"read-repos"})):
+            both = _limited(members, everywhere, {ACME: elsewhere})
+            yield Caller(both, LIMITED, elsewhere, inside=in_acme, everywhere=everywhere)
 
 
 def _limited(

@@ -73,9 +73,9 @@ def _check_named(token: Identity, action: Action, things: list[Scene]) -> None:
 
 
 def widened(token: Identity, *scopes: str) -> Identity:
-    """With these scopes added, also in every granted organization."""
-    granted = {org: held | set(scopes) for org, held in token.granted.items()}
-    return replace(token, scopes=token.scopes | set(scopes), granted=granted)
+    """With these scopes added, also in every granted organization and in every chosen repo."""
+    granted, repos = ({place: held | set(scopes) for place, held in by.items()} for by in (token.granted, token.repos))
+    return replace(token, scopes=token.scopes | set(scopes), granted=granted, repos=repos)
 
 
 @pytest.mark.parametrize("name", HUB)

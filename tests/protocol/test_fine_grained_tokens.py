@@ -22,8 +22,10 @@ from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.accounts.tokens.limits import ORG, REPO, NewLimit, own_account
+from hubgate.server.accounts.tokens.model import MAX_PLACES_PER_USER
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.resources import Hub
+from hubgate.server.storage.sqltext import Params
 
 WHOAMI, TOKENS, FORM = "/api/whoami-v2", "/settings/tokens", "/settings/tokens/fine-grained"
 MODELS = "/api/models"
@@ -98,6 +100,55 @@ def test_scopes_apply_where_they_were_chosen(hub: RunningHub) -> None:
         assert "email" not in token.get(WHOAMI).json()
 
 
+def test_scope_everywhere_does_not_moderate_where_the_token_has_another_scope(hub: RunningHub) -> None:
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada)
+    at = f"{MODELS}/acme/open/discussions"
+    with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, bob)) as stranger:
+        create_repo(owner, "acme/open")
+        for title in ("First", "Second"):
+            assert stranger.post(at, json={"title": title}).status_code == 200
+
+    def moderate(token: httpx.Client) -> list[httpx.Response]:
+        return [
+            token.post(f"{at}/1/pin", json={"pinned": True}),
+            token.post(f"{at}/1/status", json={"status": "closed"}),
+            token.delete(f"{at}/2"),
+        ]
+
+    text, _ = create_limited_token(hub, ada, ["write-discussions"], [in_org(acme, "jobs")])
+    with api(hub, text) as token:
+        said = token.post(at, json={"title": "Hello"})
+        assert said.status_code == 200
+        assert token.post(f"{at}/1/comment", json={"comment": "Hello"}).status_code == 201
+        for refused in moderate(token):
+            assert refused.status_code == 403, refused.text
+            assert "Create a token that has it for this place." in refused.text
+        own = token.post(f"{at}/{said.json()['num']}/status", json={"status": "closed"})
+        assert own.status_code == 200, "its own discussion"
+    text, _ = create_limited_token(hub, ada, places=[in_org(acme, "write-discussions")])
+    with api(hub, text) as token:
+        assert [answer.status_code for answer in moderate(token)] == [200, 200, 200]
+
+
+def test_token_that_may_not_moderate_reopens_only_what_its_user_closed(hub: RunningHub) -> None:
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    create_organization(hub, "acme", ada, bob="write")
+    at = f"{MODELS}/acme/open/discussions"
+    text, _ = create_limited_token(hub, bob, ["write-discussions"])
+    with (
+        api(hub, create_token(hub, ada)) as admin,
+        api(hub, create_token(hub, bob)) as writer,
+        api(hub, text) as token,
+    ):
+        create_repo(admin, "acme/open")
+        assert token.post(at, json={"title": "Hello"}).status_code == 200
+        for closing, reopening, status in ((token, token, 200), (admin, token, 403), (admin, writer, 200)):
+            closing.post(f"{at}/1/status", json={"status": "closed"})
+            reopened = reopening.post(f"{at}/1/status", json={"status": "open"})
+            assert reopened.status_code == status, reopened.text
+
+
 def test_whoami_describes_the_limits(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     acme = create_organization(hub, "acme", ada)
@@ -166,6 +217,27 @@ def test_member_who_left_and_joined_again_needs_a_new_token(hub: RunningHub) -> 
     assert seen() == [set(), set()], "not even the name of the repo"
     hub.call(join)
     assert seen() == [set(), set()]
+
+
+def test_token_loses_a_repo_that_moves_to_another_organization(hub: RunningHub) -> None:
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
+    # Memberships that began at different times.
+    hub.clock.advance(1)
+    create_organization(hub, "club", ada)
+    with api(hub, create_token(hub, ada)) as owner:
+        create_repo(owner, "acme/secret", private=True)
+        place = NewLimit(REPO, repo_id(owner, "acme/secret"), acme.id, frozenset({"manage-repos"}))
+        text, _ = create_limited_token(hub, ada, places=[place])
+        with api(hub, text) as token:
+            for target in ("club/taken", "ada/taken"):
+                moved = token.post("/api/repos/move", json={"fromRepo": "acme/secret", "toRepo": target})
+                assert moved.status_code == 403, "it may not create repos there"
+            owner.post("/api/repos/move", json={"fromRepo": "acme/secret", "toRepo": "club/secret"})
+            assert listed(token) == set()
+            for name in ("acme/secret", "club/secret"):
+                assert send_commit(token, name, {"a.txt": b"a"}).status_code == 404
+            assert token.get(WHOAMI).json()["auth"]["accessToken"]["fineGrained"]["scoped"] == []
 
 
 def fill(client: httpx.Client, **fields: str | list[str]) -> httpx.Response:
@@ -255,3 +327,19 @@ def test_organization_of_others_is_ignored(hub: RunningHub) -> None:
     with browser_of(hub, ada) as browser:
         refused = fill(browser, orgs=foreign.id, org_scopes=["read-repos"])
         assert (refused.status_code, 'href="#scopes"' in refused.text) == (422, True)
+
+
+def test_tokens_of_a_user_have_a_bounded_number_of_places(hub: RunningHub) -> None:
+    """Attack O70: a list of 500 tokens with 600 places each would take seconds."""
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    _, first = create_limited_token(hub, ada, places=[own_account(ada, ["jobs"])])
+    add = "INSERT INTO token_limits (token_id, target_id, kind, scopes) VALUES (:token, :id, 'repo', 'read-repos')"
+    rows: list[Params] = [{"token": first.id, "id": f"{number:024x}"} for number in range(MAX_PLACES_PER_USER - 2)]
+    hub.call(lambda opened: opened.db.write_long(lambda tx: tx.exec_many(add, rows)))
+    create_limited_token(hub, ada, places=[own_account(ada, ["jobs"])])
+    with browser_of(hub, ada) as browser:
+        refused = fill(browser, own=["jobs"])
+        assert (refused.status_code, 'href="#scopes"' in refused.text) == (422, True)
+        assert secret_in(fill(browser, everywhere=["profile"])), "a token without places"
+    with browser_of(hub, bob) as browser:
+        assert secret_in(fill(browser, own=["jobs"]))

@@ -82,8 +82,10 @@ def _on_repo(identity: Identity, rule: Rule, repo: Repo, *, is_author: bool) -> 
     if gate:
         return _on_gated_content(identity, rule, repo, role, sufficient)
     # Actions open to anyone on a public repo, or to authors on their posts there, need no grant for the organization.
-    open_to_anyone = not repo.private and (rule.role is None or (rule.author and is_author))
-    scopes = _scopes_on_repo(identity, repo) | (identity.scopes if open_to_anyone else NO_SCOPES)
+    # A fine-grained token has the scopes for these on every repo it reads; what needs a role needs the scope there.
+    open_to_anyone = rule.role is None or (rule.author and is_author)
+    everywhere = open_to_anyone and (not repo.private or identity.kind is CredentialKind.FINE_GRAINED)
+    scopes = _scopes_on_repo(identity, repo) | (identity.scopes if everywhere else NO_SCOPES)
     cannot_read = repo.private and identity.is_scoped and scopes.isdisjoint(see)
     if cannot_read and rule.read:
         return _hidden_repo(identity)
@@ -160,7 +162,10 @@ def _scopes_on(identity: Identity, owner: Namespace) -> frozenset[str]:
 
 
 def _scopes_on_repo(identity: Identity, repo: Repo) -> frozenset[str]:
-    return _scopes_on(identity, repo.owner) | identity.repos.get(repo.id, NO_SCOPES)
+    """The caller's scopes on a repo; of a fine-grained token, without those that apply everywhere."""
+    if identity.kind is CredentialKind.FINE_GRAINED:
+        return identity.granted.get(repo.owner.id, NO_SCOPES) | identity.repos.get(repo.id, NO_SCOPES)
+    return _scopes_on(identity, repo.owner)
 
 
 def _refusal(
@@ -225,6 +230,13 @@ def _check_scopes(
     weakest = tuple(group[-1] for group in lacking)
     needs = ", and ".join(" or ".join(group) for group in lacking)
     if all(not identity.scopes.isdisjoint(group) for group in lacking):
+        if identity.kind is CredentialKind.FINE_GRAINED:
+            return forbid(
+                f"This token has the scope {needs} everywhere, which is not enough to {rule.verb_phrase}."
+                " Create a token that has it for this place.",
+                helpful,
+                weakest,
+            )
         return forbid(
             f"This app was granted access to the organization without the scope {needs}, so it cannot"
             f" {rule.verb_phrase}. Authorize it again.",

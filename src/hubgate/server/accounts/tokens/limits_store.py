@@ -50,6 +50,15 @@ async def of_tokens(tx: Tx, user_id: str, before: str, limit: int) -> dict[str, 
     return found
 
 
+async def count(tx: Tx, user_id: str) -> int:
+    """The number of places of all tokens of a user, also of those that the user no longer reaches."""
+    sql = (
+        "SELECT count(*) AS n FROM access_tokens t JOIN token_limits l ON l.token_id = t.id WHERE t.user_id = :user_id"
+    )
+    row = await tx.one(sql, {"user_id": user_id})
+    return int(row["n"]) if row else 0
+
+
 async def add(tx: Tx, token_id: str, user_id: str, place: NewLimit) -> None:
     await tx.exec(
         """

@@ -15,6 +15,8 @@ from hubgate.server.scopes import parse_scopes
 USE_RECORDED_EVERY = 5 * MINUTE
 LONGEST_NAME = 96
 MAX_TOKENS_PER_USER = 500
+# Of all fine-grained tokens together, also expired ones: a list of tokens shows the places of each.
+MAX_PLACES_PER_USER = 5000
 
 # The choices for the expiry of a token; the first are days.
 LIFETIMES, ON_DATE, NEVER = ("7", "30", "90"), "date", "never"

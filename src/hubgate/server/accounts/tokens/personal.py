@@ -14,6 +14,7 @@ from hubgate.server.accounts.single_use_forms import VerifiedNonce, consume_nonc
 from hubgate.server.accounts.tokens import limits_store, store
 from hubgate.server.accounts.tokens.limits import NO_LIMITS, NewLimits, check_limits
 from hubgate.server.accounts.tokens.model import (
+    MAX_PLACES_PER_USER,
     MAX_TOKENS_PER_USER,
     USE_RECORDED_EVERY,
     PersonalToken,
@@ -31,6 +32,10 @@ from hubgate.server.storage.database import Tx
 CURSOR = (str,)
 TOKENS_PAGE = "/settings/tokens"
 _NOT_FOUND = "Token not found."
+_TOO_MANY_PLACES = (
+    f"All your tokens together may have at most {MAX_PLACES_PER_USER:,} organizations and repos. Revoke one first, or"
+    " choose fewer."
+)
 
 
 async def create(
@@ -70,6 +75,8 @@ async def create(
         await lock_account_and_credentials(tx, user.id, user.credentials_version)
         if await store.count(tx, user.id) >= MAX_TOKENS_PER_USER:
             raise FieldErrors({"name": f"A user may have at most {MAX_TOKENS_PER_USER} tokens. Revoke one first."})
+        if limits.places and await limits_store.count(tx, user.id) + len(limits.places) > MAX_PLACES_PER_USER:
+            raise FieldErrors({"scopes": _TOO_MANY_PLACES})
         await store.add(tx, key, token)
         for place in limits.places:
             await limits_store.add(tx, token.id, user.id, place)

@@ -4,7 +4,10 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
+from hubgate.server.access.policy import decide
+from hubgate.server.access.resource import Post
 from hubgate.server.errors import Conflict, Forbidden
 from hubgate.server.events.kinds import Kind
 from hubgate.server.hub.context import Repos
@@ -42,7 +45,7 @@ async def set_status(
         found = await recording.lock_and_find(tx, repo, discussion.num, charge)
         if found.status not in _PREVIOUS[status]:
             raise Conflict(f"The {found.noun} is already {found.status}.")
-        is_guest = not await guest_store.is_writer(tx, repo.id, user_id)
+        is_guest = await _is_guest(tx, repo, caller)
         if status == "open":
             await _check_can_open(tx, repos, repo, found, user_id, is_guest=is_guest)
         if comment:
@@ -61,6 +64,12 @@ async def set_status(
     added = await write(unit)
     repos.outbox.send_soon()
     return added
+
+
+async def _is_guest(tx: Tx, repo: Repo, caller: Caller) -> bool:
+    """Whether the limits on guests apply: also to a token of a writer that may not moderate here."""
+    may_moderate = decide(caller.identity, Action.DISCUSSION_MODERATE, Post(repo.as_resource(), None)).allowed
+    return not may_moderate or not await guest_store.is_writer(tx, repo.id, caller.user.id)
 
 
 async def _check_can_open(tx: Tx, repos: Repos, repo: Repo, found: Discussion, user_id: str, *, is_guest: bool) -> None:
@@ -90,7 +99,7 @@ async def set_title(repos: Repos, repo: Repo, discussion: Discussion, caller: Ca
         found = await recording.lock_and_find(tx, repo, discussion.num)
         if found.title == title:
             raise Conflict(f"This is already the title of the {found.noun}.")
-        is_guest = not await guest_store.is_writer(tx, repo.id, user_id)
+        is_guest = await _is_guest(tx, repo, caller)
         if is_guest:
             await recording.require_enabled(tx, repo)
         await recording.require_room(tx, found, user_id, len(title), is_guest=is_guest)
