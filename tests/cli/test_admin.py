@@ -239,7 +239,7 @@ def test_database_is_not_migrated_under_a_running_server(tmp_path: Path) -> None
         tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         for (table,) in tables:
             if table not in ("signing_keys", "alembic_version"):
-                database.execute(f"DROP TABLE {table}")
+                database.execute(f"DROP TABLE IF EXISTS {table}")
         database.execute("UPDATE alembic_version SET version_num = '0001'")
         database.close()
         for command in (["migrate"], ["serve", "--port", "0"]):

@@ -1,7 +1,9 @@
 """Every settings page and form: who has access, and what each form requires."""
 
+from collections.abc import Mapping
 from urllib.parse import quote
 
+import httpx
 import pytest
 from tests.bed.people import Page, browser_of, create_organization, create_token, create_user
 from tests.bed.running_hub import RunningHub
@@ -65,6 +67,8 @@ PAGES = [
 FORMS = [
     "/settings/redirects/model/tiny/unlink",
     "/settings/profile",
+    "/settings/picture",
+    "/settings/picture/delete",
     "/settings/discussion-mail",
     "/settings/rename",
     "/settings/email",
@@ -89,6 +93,8 @@ FORMS = [
     f"/settings/applications/{CLIENT}/secret",
     f"/settings/applications/{CLIENT}/secret/delete",
     f"/settings/applications/{CLIENT}/secret/end",
+    f"/settings/applications/{CLIENT}/logo",
+    f"/settings/applications/{CLIENT}/logo/delete",
     f"/settings/applications/{CLIENT}/delete",
     f"/settings/applications/{CLIENT}/ask/scope",
     "/settings/resources",
@@ -110,6 +116,15 @@ FORMS = [
     f"/settings/webhooks/{ID}/replays",
     f"/settings/webhooks/{ID}/replays/{ID}/cancel",
 ]
+
+
+FORMS_WITH_FILES = ("/settings/picture", f"/settings/applications/{CLIENT}/logo")
+
+
+def submit(browser: httpx.Client, path: str, fields: Mapping[str, str]) -> httpx.Response:
+    if path in FORMS_WITH_FILES:
+        return browser.post(path, files=[(name, (None, value)) for name, value in fields.items()])
+    return browser.post(path, data=fields)
 
 
 def token_id(hub: RunningHub, user: User) -> str:
@@ -159,7 +174,7 @@ def test_o35_form_with_a_missing_or_foreign_csrf_token_is_403(hub: RunningHub, g
     with browser_of(hub, ada) as mine, browser_of(hub, bob) as theirs:
         foreign = Page(theirs.get("/settings/profile")).hidden()["csrf"]
         csrf = {"missing": {}, "empty": {"csrf": ""}, "another's": {"csrf": foreign}}[given]
-        statuses = {path: mine.post(path, data={"name": "x", **csrf}).status_code for path in FORMS}
+        statuses = {path: submit(mine, path, {"name": "x", **csrf}).status_code for path in FORMS}
     assert statuses == dict.fromkeys(FORMS, 403)
 
 
@@ -168,7 +183,7 @@ def test_ended_session_submits_no_form(hub: RunningHub) -> None:
     with browser_of(hub, ada) as client:
         hidden = Page(client.get("/settings/profile")).hidden()
         hub.call(lambda opened: opened.db.write(lambda tx: session_store.remove_all(tx, ada.id)))
-        statuses = {path: client.post(path, data=hidden).status_code for path in FORMS}
+        statuses = {path: submit(client, path, hidden).status_code for path in FORMS}
     assert statuses == dict.fromkeys(FORMS, 401)
 
 
