@@ -9,9 +9,12 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.bed.people import api, browser_of, create_token, create_user
+from tests.bed.pictures import picture
 from tests.bed.repos import create_commit, create_repo, head_of, paths_in
 from tests.bed.running_hub import RunningHub
 from tests.browser.axe import objections
+
+from hubgate.server.accounts.pictures.model import MEDIA_TYPE
 
 pytestmark = pytest.mark.browser
 
@@ -20,9 +23,10 @@ DESKTOP = {"width": 1440, "height": 900}
 AT = "/ada/tiny"
 MB = 1_000_000
 
-# Both scripts and both sizes, in two runs instead of four.
 ways = pytest.mark.parametrize(
-    ("scripted", "size"), [(True, DESKTOP), (False, PHONE)], ids=["script on a desktop", "no script on a phone"]
+    ("scripted", "size"),
+    [(True, DESKTOP), (True, PHONE), (False, DESKTOP), (False, PHONE)],
+    ids=["script on a desktop", "script on a phone", "no script on a desktop", "no script on a phone"],
 )
 
 
@@ -152,8 +156,26 @@ def test_edit_of_a_guest_becomes_a_pull_request(
     page.wait_for_url(f"**{AT}/discussions/1")
     expect(page.locator("main")).to_contain_text("Better notes")
     expect(page.locator(".flash")).to_have_text("Opened pull request #1.")
+    expect_sound(page, scripted=scripted)
     assert head_of(client, "ada/tiny") == before
     assert client.get(f"{AT}/raw/refs%2Fpr%2F1/notes.txt").content == b"better\n"
+
+
+@ways
+def test_picture_is_uploaded_and_removed(
+    client: httpx.Client, opened: Any, tmp_path: Path, scripted: bool, size: dict[str, int]
+) -> None:
+    (tmp_path / "me.png").write_bytes(picture())
+    page = opened("ada", scripted=scripted, size=size)
+    page.goto("/settings/profile")
+    page.locator("input[type=file]").set_input_files(tmp_path / "me.png")
+    press(page, "Upload")
+    expect(page.locator(".flash")).to_be_visible()
+    expect_sound(page, scripted=scripted)
+    shown = page.locator("main img.avatar").first
+    assert page.request.get(shown.get_attribute("src") or "").headers["content-type"] == MEDIA_TYPE
+    press(page, "Remove")
+    expect(page.get_by_role("button", name="Remove", exact=True)).to_have_count(0)
 
 
 DROP = """([target, files]) => {
