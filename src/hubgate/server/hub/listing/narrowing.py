@@ -8,7 +8,7 @@ import re
 from hubgate.server.access.visibility import VisibleRepos
 from hubgate.server.hub.listing import store
 from hubgate.server.hub.listing.store import RepoFilter
-from hubgate.server.hub.search.queries import any_of, containing, visible_to
+from hubgate.server.hub.search.queries import any_of, containing, visible_documents
 from hubgate.server.search.store import is_complete
 from hubgate.server.search.words import kind_token, owner_token, tag_token, words_of
 from hubgate.server.storage.database import TextIndex, Tx
@@ -43,7 +43,7 @@ async def narrow(tx: Tx, index: TextIndex, repo_filter: RepoFilter, visible: Vis
         groups.append(any_of([kind_token(repo_filter.type)]))
     if repo_filter.owner_id:
         groups.append(any_of([owner_token(repo_filter.owner_id)]))
-    groups.append(visible_to((*visible.owners, *visible.owners_of_created)))
+    groups.append(visible_documents(visible))
     query = TextQuery("repo", tuple(groups))
     return index.expression(query) if await index.is_selective(tx, query, MAX_CANDIDATES) else None
 

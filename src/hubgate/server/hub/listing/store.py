@@ -62,7 +62,7 @@ async def page(
         values["owner_id"] = repo_filter.owner_id
     if repo_filter.owners:
         # A prefix of its own, so that the parameters of the visibility condition are not overwritten.
-        conditions.append(_owned_by_sql(repo_filter.owners, "chosen", values))
+        conditions.append(_owned_by_sql(repo_filter.owners, "selected", values))
     for number, text in enumerate(repo_filter.search_terms):
         conditions.append(f"lower(COALESCE(u.name, o.name) || '/' || r.name) LIKE :pattern{number} ESCAPE '\\'")
         values[f"pattern{number}"] = _like_pattern(text.lower())

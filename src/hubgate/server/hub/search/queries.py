@@ -4,7 +4,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from hubgate.server.search.words import MAX_QUERY_WORDS, PUBLIC, exact_token, owner_token, words_of
+from hubgate.server.access.visibility import VisibleCollections, VisibleRepos
+from hubgate.server.search.words import (
+    MAX_QUERY_WORDS,
+    PUBLIC,
+    created_token,
+    exact_token,
+    owner_token,
+    repo_token,
+    words_of,
+)
 from hubgate.server.storage.text_query import AllOf, AnyOf, Term
 
 LONGEST_TEXT = 200
@@ -35,9 +44,16 @@ def any_of(tokens: Iterable[str]) -> AnyOf:
     return tuple(map(Term, tokens))
 
 
-def visible_to(owners: Iterable[str]) -> AnyOf:
-    """Public documents, and those of these owners."""
-    return any_of([PUBLIC, *map(owner_token, owners)])
+def visible_documents(visible: VisibleRepos | VisibleCollections | None = None) -> AnyOf:
+    """Public documents, and private ones that are visible."""
+    tokens = [PUBLIC]
+    if visible is not None:
+        tokens += map(owner_token, visible.owners)
+    if isinstance(visible, VisibleRepos):
+        client_id = visible.client_id or ""
+        tokens += [created_token(owner, client_id) for owner in visible.owners_of_created]
+        tokens += map(repo_token, visible.repos)
+    return any_of(tokens)
 
 
 def tiers(text: SearchText, owners: OwnersByWord) -> list[AllOf]:

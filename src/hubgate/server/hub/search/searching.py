@@ -1,6 +1,6 @@
 """Searches: the best matches that the caller may see, newest first within each tier of matches.
 
-The index knows roughly who may see a document; what it finds is read with the conditions of lists, in one snapshot.
+The index knows who may see a document; what it finds is read with the conditions of lists too, in one snapshot.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,12 +14,12 @@ from hubgate.server.access.identity import Identity
 from hubgate.server.access.visibility import visible_collections, visible_repos
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.search import store
-from hubgate.server.hub.search.queries import OwnersByWord, SearchText, any_of, parse, tiers, visible_to
+from hubgate.server.hub.search.queries import OwnersByWord, SearchText, any_of, parse, tiers, visible_documents
 from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.search.store import is_complete
 from hubgate.server.search.words import exact_token, kind_token
 from hubgate.server.storage.database import TextIndex, Tx
-from hubgate.server.storage.text_query import AllOf, Term, TextQuery
+from hubgate.server.storage.text_query import AllOf, AnyOf, Term, TextQuery
 
 # The tier and the number of the last document shown.
 CURSOR = (int, int)
@@ -133,18 +133,19 @@ def _without(query: TextQuery, earlier: Sequence[TextQuery], known: set[int]) ->
 
 
 def _restrictions(section: Section, identity: Identity) -> AllOf:
-    """The kind of documents, and roughly what the caller may see."""
-    visible = visible_to(_visible_owners(section, identity))
+    """The kind of documents, and what the caller may see."""
+    visible = _visible(section, identity)
     return (any_of([kind_token(section.kind)]), visible) if section.kind else (visible,)
 
 
-def _visible_owners(section: Section, identity: Identity) -> Sequence[str]:
-    if section is Section.COLLECTIONS:
-        return visible_collections(identity).owners
-    if section.document_section == "account":
-        return ()
-    visible = visible_repos(identity)
-    return (*visible.owners, *visible.owners_of_created)
+def _visible(section: Section, identity: Identity) -> AnyOf:
+    match section.document_section:
+        case "account":
+            return visible_documents()
+        case "collection":
+            return visible_documents(visible_collections(identity))
+        case _:
+            return visible_documents(visible_repos(identity))
 
 
 async def _page(

@@ -17,7 +17,7 @@ search_documents = Table(
     Column("section", Text, nullable=False),
     # The repo, also of a discussion.
     owner("repos", "repo_id", nullable=True),
-    # Who may see it, but only roughly: results are checked again.
+    # Who may see it. Results are checked again.
     Column("access", Text, nullable=False),
     # Its kind, and the words of its name.
     Column("names", Text, nullable=False),
