@@ -15,6 +15,7 @@ from hubgate.server.hub.discussions.model import Discussion
 from hubgate.server.hub.repos import search_documents as repo_documents
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Card, Repo
+from hubgate.server.hub.search.compaction import Compaction
 from hubgate.server.resources import Hub
 from hubgate.server.search import store as search_store
 from hubgate.server.search.words import text_tokens
@@ -60,6 +61,10 @@ async def fill(hub: RepoHub, language: Language, repos: int) -> list[str]:
             batch = list(_repos(range(start, min(start + _PER_UNIT, repos)), owners, language))
             await _add_repos(opened, batch, language)
             names.append(batch[0][0].full_name)
+        # As the background process does.
+        compaction = Compaction(opened.db)
+        while await compaction.step():
+            pass
     return names
 
 

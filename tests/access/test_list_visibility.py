@@ -20,9 +20,10 @@ from hubgate.server.hub.listing.store import RepoFilter
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.model import Card, Repo
 from hubgate.server.hub.repos.search_documents import document_of
-from hubgate.server.hub.search.queries import visible_documents
+from hubgate.server.hub.search.queries import any_of, visible_documents
 from hubgate.server.resources import Hub
 from hubgate.server.search.store import put
+from hubgate.server.search.words import kind_token
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.text_query import TextQuery
 
@@ -90,7 +91,10 @@ def test_list_shows_exactly_what_the_policy_makes_visible(hub: RunningHub) -> No
 
         # The search index knows it too, so that a page of results is full. It does not know who left an organization.
         async def indexed(opened: Hub) -> set[str]:
-            query, index = TextQuery("repo", (visible_documents(sight),)), opened.db.text_index
+            query, index = (
+                TextQuery("repo", (any_of([kind_token("model")]),), access=visible_documents(sight)),
+                opened.db.text_index,
+            )
             found = await opened.db.read_long(lambda tx: index.newest(tx, query, None, 1000))
             return {target for _, target in found}
 

@@ -2,8 +2,8 @@
 
 A token without a mark is the beginning of a word in a name. `~` marks the rest of such a word from its second, third,
 ... character on, so that any part of a name is the beginning of a token. `.` marks a word of a text, `=` a whole name,
-`#` a tag, `k:` the kind of a document, `v:` and `o:` the visibility and the owner, `i:` and `c:` a private repo and the
-app or token that created it.
+`#` a tag, `k:` the kind of a document, `v:` and `o:` the visibility and the owner. What is private has `p:` with its
+owner too, and a repo `i:` with its id and `c:` with the app or token that created it.
 """
 
 import re
@@ -86,6 +86,10 @@ def owner_token(owner_id: str) -> str:
     return f"o:{owner_id}"
 
 
+def private_token(owner_id: str) -> str:
+    return f"p:{owner_id}"
+
+
 def repo_token(repo_id: str) -> str:
     return f"i:{repo_id}"
 
@@ -97,7 +101,8 @@ def created_token(owner_id: str, client_id: str) -> str:
 
 def access_tokens(owner_id: str, *, private: bool, private_tokens: Iterable[str] = ()) -> str:
     """The tokens that decide who finds something of an owner; `private_tokens` only while it is private."""
-    return joined([owner_token(owner_id), *private_tokens] if private else [PUBLIC, owner_token(owner_id)])
+    visible_to = [private_token(owner_id), *private_tokens] if private else [PUBLIC]
+    return joined([*visible_to, owner_token(owner_id)])
 
 
 def _digest(text: str) -> str:

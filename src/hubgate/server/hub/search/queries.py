@@ -11,10 +11,11 @@ from hubgate.server.search.words import (
     created_token,
     exact_token,
     owner_token,
+    private_token,
     repo_token,
     words_of,
 )
-from hubgate.server.storage.text_query import AllOf, AnyOf, Term
+from hubgate.server.storage.text_query import Access, AllOf, AnyOf, Term
 
 LONGEST_TEXT = 200
 # Shorter parts of names occur nearly everywhere.
@@ -27,49 +28,53 @@ OwnersByWord = Mapping[str, Sequence[str]]
 class SearchText(Struct, frozen=True):
     """What a user typed."""
 
+    text: str
     words: tuple[str, ...]
-    # The name that the text may be, and the words of the owner before it, as in `owner/name`.
+    # The name that the text may be, with its words, and the words of the owner before it, as in `owner/name`.
     name: str
+    name_words: tuple[str, ...]
     owner_words: tuple[str, ...] = ()
 
 
 def parse(text: str) -> SearchText:
     text = text[:LONGEST_TEXT]
-    owner, slash, name = text.rpartition("/")
-    words = tuple(dict.fromkeys(words_of(text)))[:MAX_QUERY_WORDS]
-    return SearchText(words, name, tuple(words_of(owner))[:MAX_QUERY_WORDS] if slash else ())
+    owner, _, name = text.rpartition("/")
+    return SearchText(text, _words(text), name, _words(name), _words(owner))
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(words_of(text)))[:MAX_QUERY_WORDS]
 
 
 def any_of(tokens: Iterable[str]) -> AnyOf:
     return tuple(map(Term, tokens))
 
 
-def visible_documents(visible: VisibleRepos | VisibleCollections | None = None) -> AnyOf:
+def visible_documents(visible: VisibleRepos | VisibleCollections) -> Access:
     """Public documents, and private ones that are visible."""
-    tokens = [PUBLIC]
-    if visible is not None:
-        tokens += map(owner_token, visible.owners)
+    private = [private_token(owner) for owner in visible.owners]
     if isinstance(visible, VisibleRepos):
         client_id = visible.client_id or ""
-        tokens += [created_token(owner, client_id) for owner in visible.owners_of_created]
-        tokens += map(repo_token, visible.repos)
-    return any_of(tokens)
+        private += [created_token(owner, client_id) for owner in visible.owners_of_created]
+        private += map(repo_token, visible.repos)
+    return Access(PUBLIC, tuple(private))
 
 
 def tiers(text: SearchText, owners: OwnersByWord) -> list[AllOf]:
     """The whole name; each word begins a word of the name, or of the owner's name; each word is anywhere in the name
     or in the text. A document may be in several tiers.
     """
+    if text.owner_words and all(owners.get(word) for word in text.owner_words):
+        owned = tuple(any_of(map(owner_token, owners[word])) for word in text.owner_words)
+        words, owners = text.name_words, {}
+    else:
+        owned, words = (), text.words
     return [
-        (any_of([exact_token(text.name)]), *(_owned_by(word, owners) for word in text.owner_words)),
-        tuple(_begins(word, owners) for word in text.words),
-        tuple(_anywhere(word, owners) for word in text.words),
+        # Without an owner, as in "and/or", the slash has no meaning.
+        (any_of([exact_token(text.name if owned else text.text)]), *owned),
+        (*(_begins(word, owners) for word in words), *owned),
+        (*(_anywhere(word, owners) for word in words), *owned),
     ]
-
-
-def _owned_by(word: str, owners: OwnersByWord) -> AnyOf:
-    # A group cannot be empty; no document has this token.
-    return any_of(map(owner_token, owners.get(word, ()))) or any_of(["o:"])
 
 
 def _begins(word: str, owners: OwnersByWord) -> AnyOf:
