@@ -80,6 +80,9 @@ class TextIndex(Protocol):
 
     def parameters(self, query: TextQuery) -> Params: ...
 
+    async def prepare(self, tx: Tx) -> None:
+        """Prepare a transaction for the queries below, once."""
+
     async def is_selective(self, tx: Tx, query: TextQuery, limit: int) -> bool:
         """Whether at most `limit` documents match, so that `matching` is the fastest way to find them."""
 

@@ -22,6 +22,8 @@ class SqliteTextIndex:
         excluded = "".join(f" NOT ({_all_of(each, query.mark)})" for each in query.none_of)
         return {"words": f"({_all_of(groups, query.mark)}){excluded}"}
 
+    async def prepare(self, _tx: Tx) -> None: ...
+
     async def is_selective(self, tx: Tx, query: TextQuery, limit: int) -> bool:
         rows = await tx.all(
             "SELECT rowid FROM search_words WHERE search_words MATCH :words LIMIT :limit",

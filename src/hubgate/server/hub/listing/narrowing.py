@@ -15,8 +15,9 @@ from hubgate.server.storage.database import TextIndex, Tx
 from hubgate.server.storage.sqltext import Params
 from hubgate.server.storage.text_query import AllOf, AnyOf, TextQuery
 
-# With more candidates, a page is found sooner by reading the list in order.
+# With more candidates, a page is found sooner by reading the list in order; not if few of them may be gated.
 MAX_CANDIDATES = 1_000
+MAX_CANDIDATES_IF_GATED = 5_000
 # Owners whose names have the words of a text. A text with more of them does not narrow a list.
 MAX_OWNERS = 100
 # Shorter words are in too many names.
@@ -35,6 +36,7 @@ async def narrow(tx: Tx, index: TextIndex, repo_filter: RepoFilter, visible: Vis
     """The parameters of `TextIndex.matching`; None if the list is better read in order."""
     if not (repo_filter.search_terms or repo_filter.tags) or not await is_complete(tx):
         return None
+    await index.prepare(tx)
     groups: list[AnyOf] = [any_of([tag_token(tag)]) for tag in repo_filter.tags]
     for text in repo_filter.search_terms:
         groups += await _groups_of(tx, index, text.lower())
@@ -44,8 +46,9 @@ async def narrow(tx: Tx, index: TextIndex, repo_filter: RepoFilter, visible: Vis
         groups.append(any_of([kind_token(repo_filter.type)]))
     if repo_filter.owner_id:
         groups.append(any_of([owner_token(repo_filter.owner_id)]))
-    query = TextQuery("repo", tuple(groups), access=visible_documents(visible))
-    return index.parameters(query) if await index.is_selective(tx, query, MAX_CANDIDATES) else None
+    query = TextQuery("repo", tuple(dict.fromkeys(groups)), access=visible_documents(visible))
+    limit = MAX_CANDIDATES_IF_GATED if repo_filter.gated else MAX_CANDIDATES
+    return index.parameters(query) if await index.is_selective(tx, query, limit) else None
 
 
 async def _groups_of(tx: Tx, index: TextIndex, text: str) -> AllOf:

@@ -39,7 +39,9 @@ class SearchText(Struct, frozen=True):
 def parse(text: str) -> SearchText:
     text = text[:LONGEST_TEXT]
     owner, _, name = text.rpartition("/")
-    return SearchText(text, _words(text), name, _words(name), _words(owner))
+    # No owner is looked for by a single character.
+    owner_words = tuple(word for word in _words(owner) if len(word) > 1)
+    return SearchText(text, _words(text), name, _words(name), owner_words)
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -66,14 +68,13 @@ def tiers(text: SearchText, owners: OwnersByWord) -> list[AllOf]:
     """
     if text.owner_words and all(owners.get(word) for word in text.owner_words):
         owned = tuple(any_of(map(owner_token, owners[word])) for word in text.owner_words)
-        words, owners = text.name_words, {}
-    else:
-        owned, words = (), text.words
+        anywhere = tuple(_anywhere(word, {}) for word in text.name_words)
+        return [(any_of([exact_token(text.name)]), *owned), (*anywhere, *owned)]
+    # Without an owner, as in "and/or", the slash has no meaning.
     return [
-        # Without an owner, as in "and/or", the slash has no meaning.
-        (any_of([exact_token(text.name if owned else text.text)]), *owned),
-        (*(_begins(word, owners) for word in words), *owned),
-        (*(_anywhere(word, owners) for word in words), *owned),
+        (any_of([exact_token(text.text)]),),
+        tuple(_begins(word, owners) for word in text.words),
+        tuple(_anywhere(word, owners) for word in text.words),
     ]
 
 

@@ -27,7 +27,7 @@ CURSOR = (int, int)
 # Owners whose names match a word; their repos match the word too.
 MAX_OWNERS_OF_WORD = 10
 # Models, datasets and spaces are searched together first: this many times as many as one page of each.
-TOGETHER = 6
+TOGETHER = 8
 # Documents of earlier tiers that are found again and left out.
 MAX_KNOWN = 500
 
@@ -79,6 +79,7 @@ async def search(
     searched, index = parse(text), repos.db.text_index
 
     async def read(tx: Tx) -> SearchResults:
+        await index.prepare(tx)
         owners = await _owners_by_word(tx, index, searched)
 
         async def page_of_section(section: Section, request: PageRequest) -> Page[Found]:
@@ -110,15 +111,21 @@ def _split(together: Page[Found], parts: Sequence[Section], limit: int) -> dict[
 
 
 async def _owners_by_word(tx: Tx, index: TextIndex, searched: SearchText) -> OwnersByWord:
-    """Owners whose names begin with a word or have a word that does, first the owner who has that name."""
-    found = {}
-    for word in dict.fromkeys((*searched.words, *searched.owner_words)):
-        if len(word) > 1:
-            named = await index.newest(tx, TextQuery("account", (any_of([exact_token(word)]),)), None, 1)
-            begins = TextQuery("account", ((Term(word, is_prefix=True),),))
-            others = await index.newest(tx, begins, None, MAX_OWNERS_OF_WORD)
-            found[word] = list(dict.fromkeys(target for _, target in (*named, *others)))[:MAX_OWNERS_OF_WORD]
-    return found
+    """Owners whose names begin with a word or have a word that does. If a text as `owner/name` names owners, only those
+    of the words before the slash.
+    """
+    owners = {word: await _owners_of(tx, index, word) for word in searched.owner_words}
+    if owners and all(owners.values()):
+        return owners
+    others = [word for word in searched.words if len(word) > 1 and word not in owners]
+    return owners | {word: await _owners_of(tx, index, word) for word in others}
+
+
+async def _owners_of(tx: Tx, index: TextIndex, word: str) -> list[str]:
+    """Owners of a word, first the owner who has that name."""
+    named = await index.newest(tx, TextQuery("account", (any_of([exact_token(word)]),)), None, 1)
+    begins = await index.newest(tx, TextQuery("account", ((Term(word, is_prefix=True),),)), None, MAX_OWNERS_OF_WORD)
+    return list(dict.fromkeys(target for _, target in (*named, *begins)))[:MAX_OWNERS_OF_WORD]
 
 
 async def _documents(
