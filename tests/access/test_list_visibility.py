@@ -18,9 +18,14 @@ from hubgate.server.hub.collections.store import CollectionFilter
 from hubgate.server.hub.listing import store as listing
 from hubgate.server.hub.listing.store import RepoFilter
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.model import Repo
+from hubgate.server.hub.repos.model import Card, Repo
+from hubgate.server.hub.repos.search_documents import document_of
+from hubgate.server.hub.search.queries import any_of, visible_documents
 from hubgate.server.resources import Hub
+from hubgate.server.search.store import put
+from hubgate.server.search.words import kind_token
 from hubgate.server.storage.database import Tx
+from hubgate.server.storage.text_query import TextQuery
 
 OWNERS = [*(("user", user) for user in USERS), *(("org", org) for org in ORGS)]
 
@@ -61,6 +66,7 @@ def test_list_shows_exactly_what_the_policy_makes_visible(hub: RunningHub) -> No
     async def fill(tx: Tx) -> None:
         for repo in repos:
             await store.add(tx, repo)
+            await put(tx, document_of(repo, Card({}, [])))
 
     hub.call(lambda opened: opened.db.write_long(fill))
 
@@ -82,6 +88,18 @@ def test_list_shows_exactly_what_the_policy_makes_visible(hub: RunningHub) -> No
             if owner in ("", repo.owner_id) and decide(identity, Action.REPO_SEE, repo.as_resource()).allowed
         }
         assert hub.call(work) == expected
+
+        # The search index knows it too, so that a page of results is full. It does not know who left an organization.
+        async def indexed(opened: Hub) -> set[str]:
+            query, index = (
+                TextQuery("repo", (any_of([kind_token("model")]),), access=visible_documents(sight)),
+                opened.db.text_index,
+            )
+            found = await opened.db.read_long(lambda tx: index.newest(tx, query, None, 1000))
+            return {target for _, target in found}
+
+        if not owner:
+            assert expected <= hub.call(indexed) <= expected | set(sight.repos)
 
     holds()
 

@@ -9,11 +9,19 @@ from typing import NamedTuple
 import httpx
 from tests.bed.apps import create_app, token_of
 from tests.bed.exchange import create_exchange_app, exchange_token
-from tests.bed.people import api, browser_of, create_organization, create_token, create_user
+from tests.bed.people import (
+    api,
+    browser_of,
+    create_limited_token,
+    create_organization,
+    create_token,
+    create_user,
+)
 from tests.bed.repos import create_commit, create_repo
 from tests.bed.running_hub import RunningHub
 
-from hubgate.server.accounts.model import User
+from hubgate.server.accounts.model import Organization, User
+from hubgate.server.accounts.tokens.limits import ORG, REPO, NewLimit, own_account
 
 SCOPES = ("openid", "profile", "read-repos", "contribute-repos", "read-collections")
 REPOS = (("model", "open"), ("model", "gated"), ("model", "closed"), ("dataset", "closed"))
@@ -22,6 +30,9 @@ WORD = "zanzibar"
 CARD = f"---\ntags: [{WORD}]\n---\nOn {WORD} and islandhood\n".encode()
 # Parts and whole names, owners, a word of cards only.
 QUERIES = ("anziba", f"acme/{WORD}-closed", f"ada {WORD} closed", f"islandhood {WORD}")
+# The repos of fine-grained tokens, and the one that such a token creates.
+CHOSEN_REPOS = (("model", f"acme/{WORD}-gated"), ("model", f"acme/{WORD}-closed"), ("dataset", f"ada/{WORD}-closed"))
+CREATED = f"acme/{WORD}-created"
 KINDS = ("", "repos", "collections", "discussions")
 
 
@@ -58,11 +69,35 @@ class Callers(NamedTuple):
     owner: httpx.Client
     tokens: dict[str, httpx.Client]
     sessions: dict[str, httpx.Client]
+    things: dict[str, Thing]
+
+
+def places(owner: httpx.Client, user: User, acme: Organization) -> dict[str, NewLimit]:
+    """The limits of fine-grained tokens: one repo each, an owner each, and permissions that show no private repo."""
+    limits = {}
+    for kind, name in CHOSEN_REPOS:
+        repo_id = owner.get(f"/api/{kind}s/{name}").json()["_id"]
+        owner_id = acme.id if name.startswith("acme/") else user.id
+        limits[f"{kind} {name}"] = NewLimit(REPO, repo_id, owner_id, frozenset({"read-repos"}))
+    for scope in ("read-repos", "read-collections", "contribute-repos"):
+        limits[f"{scope} in acme"] = NewLimit(ORG, acme.id, acme.id, frozenset({scope}))
+    limits["read-repos of its user"] = own_account(user, ["read-repos"])
+    return limits
+
+
+def limited_tokens(hub: RunningHub, owner: httpx.Client, ada: User, rob: User, acme: Organization) -> dict[str, str]:
+    """Fine-grained tokens of ada, and of rob for acme."""
+    tokens = {"ada's token with only profile": create_limited_token(hub, ada, ["profile"])[0]}
+    for name, limit in places(owner, ada, acme).items():
+        tokens[f"ada's token with {name}"] = create_limited_token(hub, ada, places=[limit])[0]
+        if limit.owner_id == acme.id:
+            tokens[f"rob's token with {name}"] = create_limited_token(hub, rob, places=[limit])[0]
+    return tokens
 
 
 @contextlib.contextmanager
 def callers(hub: RunningHub) -> Iterator[Callers]:
-    """Every kind of caller. Rob was an admin of acme and left; pat and ada are members."""
+    """Every kind of caller, and what they search. Rob was an admin of acme and left; pat and ada are members."""
     people = {name: create_user(hub, name) for name in ("ada", "bob", "rob", "pat")}
     ada, rob = people["ada"], people["rob"]
     acme = create_organization(hub, "acme", ada, "enterprise", rob="admin", pat="read")
@@ -79,6 +114,12 @@ def callers(hub: RunningHub) -> Iterator[Callers]:
         tokens[f"a token exchanged for ada with {scope}"] = exchanged["access_token"]
     with contextlib.ExitStack() as stack:
         owner = stack.enter_context(api(hub, create_token(hub, ada)))
+        things = create_things(owner)
+        tokens |= limited_tokens(hub, owner, ada, rob, acme)
+        with api(hub, tokens["ada's token with contribute-repos in acme"]) as creator:
+            create_repo(creator, CREATED, private=True)
+            create_commit(creator, CREATED, {"README.md": CARD})
+        things[f"model {CREATED}"] = Thing(f"/api/models/{CREATED}", f"/{CREATED}")
         assert owner.delete("/api/organizations/acme/members/rob").status_code == 200
         people["olga"] = create_user(hub, "olga", operator=True)
         users: dict[str, User | None] = {"a stranger": None, **people}
@@ -86,6 +127,7 @@ def callers(hub: RunningHub) -> Iterator[Callers]:
             owner,
             {name: stack.enter_context(api(hub, token)) for name, token in tokens.items()},
             {name: stack.enter_context(browser_of(hub, user)) for name, user in users.items()},
+            things,
         )
 
 
@@ -112,13 +154,23 @@ def found_on_pages(client: httpx.Client, things: dict[str, Thing], query: str) -
 
 def test_search_finds_exactly_what_the_caller_can_open(hub: RunningHub) -> None:
     with callers(hub) as each:
-        things = create_things(each.owner)
-        check_searches(each, things)
-        exchange_visibility(each.owner, things)
-        check_searches(each, things)
+        seen = check_searches(each, each.things)
+        assert all(seen["a stranger"] == seen[name] for name in seen if name.startswith("rob"))
+        for kind, name in CHOSEN_REPOS[1:]:
+            found = seen[f"ada's token with {kind} {name}"] - seen["a stranger"]
+            assert {each.removeprefix(f"{kind} ") for each in found if not each.startswith("discussion")} == {name}
+            assert len(found) == 2, "its discussion"
+        assert seen["ada's token with contribute-repos in acme"] - seen["a stranger"] == {f"model {CREATED}"}
+        check_differences(seen, each.things)
+        exchange_visibility(each.owner, each.things)
+        check_differences(check_searches(each, each.things), each.things)
+        remove_models(each.owner, each.things)
+        for name, client in each.tokens.items():
+            assert found_by(client, WORD) <= set(each.things), name
 
 
-def check_searches(each: Callers, things: dict[str, Thing]) -> None:
+def check_searches(each: Callers, things: dict[str, Thing]) -> dict[str, set[str]]:
+    """Compare what each caller finds with what they can open; return what each token can open."""
     seen = {}
     for name, client in each.tokens.items():
         opened = {key for key, thing in things.items() if client.get(thing.address).status_code == 200}
@@ -127,16 +179,22 @@ def check_searches(each: Callers, things: dict[str, Thing]) -> None:
             assert found_by(client, query) <= opened, (name, query)
         repos = {key for key in opened if key.startswith(("model", "dataset"))}
         assert listed_for(client, search=WORD) == listed_for(client, filter=WORD) == repos, name
-        seen[name] = len(opened)
+        on_pages = client.get("/").text + client.get("/search", params={"q": WORD}).text
+        assert {key for key, thing in things.items() if f'href="{thing.page}"' in on_pages} <= opened, name
+        seen[name] = opened
     for name, client in each.sessions.items():
         opened = {key for key, thing in things.items() if client.get(thing.page).status_code == 200}
         assert found_on_pages(client, things, WORD) == opened, name
         for query in QUERIES[:2]:
             assert found_on_pages(client, things, query) <= opened, (name, query)
-        assert len(opened) == seen.get(name, seen["a stranger"]), name
-    # The callers differ, and the owner finds everything.
+        assert opened == seen.get(name, seen["a stranger"]), name
+    return seen
+
+
+def check_differences(seen: dict[str, set[str]], things: dict[str, Thing]) -> None:
+    """The callers differ, and the owner finds everything."""
     assert seen["a stranger"] == seen["rob"] == seen["ada's app with profile in acme"]
-    assert seen["a stranger"] < seen["pat"] < seen["ada"] == len(things)
+    assert seen["a stranger"] < seen["pat"] < seen["ada"] == set(things)
     assert seen["ada's app with read-repos"] < seen["ada's app with read-repos in acme"] < seen["ada"]
 
 
@@ -157,3 +215,13 @@ def exchange_visibility(owner: httpx.Client, things: dict[str, Thing]) -> None:
         things[f"discussion About {WORD} in {source} model gated"] = Thing(
             f"{address}/discussions/1", f"{page}/discussions/1"
         )
+
+
+def remove_models(owner: httpx.Client, things: dict[str, Thing]) -> None:
+    for name in [name for name in things if name.startswith("model ")]:
+        namespace, _, repo = name.removeprefix("model ").partition("/")
+        body = {"name": repo, "organization": namespace, "type": "model"}
+        assert owner.request("DELETE", "/api/repos/delete", json=body).status_code == 200
+        del things[name]
+    for name in [name for name, thing in things.items() if thing.address.startswith("/api/models/")]:
+        del things[name]

@@ -83,6 +83,7 @@ _PUBLIC = {
     "join": "/join",
     "login": "/login?next=/settings/tokens",
     "reset": "/reset",
+    "search-empty": "/search",
     "search-none": "/search?q=nothing-has-this-name",
     "profile-user": "/ada",
     "profile-organization": "/acme",

@@ -8,6 +8,8 @@ from tests.bed.people import api, browser_of, create_organization, create_token,
 from tests.bed.repos import create_commit, create_repo
 from tests.bed.running_hub import RunningHub
 
+from hubgate.server.accounts import operator_actions
+from hubgate.server.hub.search.compaction import MAX_PARTS, Compaction
 from hubgate.server.hub.search.indexing import SearchIndexer
 from hubgate.server.resources import Hub
 
@@ -42,6 +44,10 @@ def test_repos_are_found_by_name_owner_tag_and_card(hub: RunningHub) -> None:
         assert models(client, "speech-recognition") == models(client, "recognition CAFE") == ["ada/whisper"]
         assert models(client, "stilb") == ["acme/DistilBERT-base"]
         assert models(client, "net 50") == ["acme/resnet50"]
+        assert models(client, "acme/") == ["acme/resnet50", "acme/DistilBERT-base"]
+        # No owner has the name before the slash.
+        assert models(client, "recognition/speech") == ["ada/whisper"]
+        assert [each["name"] for each in search(client, "acme/")["orgs"]] == ["acme"]
         for text in ("", "...", "nowhere", "bert nowhere", '"', "'", "a" * 5000, "x AND y", "& | !", "\u202e"):
             assert models(client, text) == [], text
         assert models(client, "~bert* :*") == models(client, "bert")
@@ -143,6 +149,75 @@ def test_what_was_stored_before_the_index_is_added_in_the_background(hub: Runnin
         assert "still being built" not in client.get("/search?q=giraffe").text
         with api(hub) as anyone:
             assert search(anyone, "giraffe")["models"] == search(anyone, "giraffes")["discussions"] == []
+
+
+def test_index_is_completed_after_its_process_was_killed(hub: RunningHub) -> None:
+    ada = create_user(hub, "ada")
+
+    async def start(opened: Hub) -> None:
+        """Add users and organizations; the process ends before repos are added."""
+        await forget_completion(opened)
+        await opened.db.write(lambda tx: tx.exec("DELETE FROM search_documents"))
+        indexer = SearchIndexer(opened.repos)
+        for _ in range(2):
+            assert await indexer.step()
+
+    async def finish(opened: Hub) -> None:
+        indexer = SearchIndexer(opened.repos)
+        while await indexer.step():
+            pass
+
+    with api(hub, create_token(hub, ada)) as client:
+        for name in ("giraffe-one", "giraffe-two"):
+            create_repo(client, name)
+        hub.call(start)
+        assert [each["name"] for each in search(client, "ada")["users"]] == ["ada"]
+        assert models(client, "giraffe") == []
+        assert "still being built" in client.get("/search?q=giraffe").text
+        assert len(client.get("/api/models?search=giraffe").json()) == 2
+        # A change in between is found at once, and is not overwritten.
+        card(client, "ada/giraffe-two", "antelope")
+        assert models(client, "antelope") == ["ada/giraffe-two"]
+        hub.call(finish)
+        assert set(models(client, "giraffe")) == {"ada/giraffe-one", "ada/giraffe-two"}
+        assert models(client, "antelope") == ["ada/giraffe-two"]
+        assert "still being built" not in client.get("/search?q=giraffe").text
+
+
+def test_parts_of_the_index_are_merged(hub: RunningHub) -> None:
+    async def parts(opened: Hub) -> int:
+        return await opened.db.read_long(opened.db.text_index.parts)
+
+    async def compact(opened: Hub) -> None:
+        compaction = Compaction(opened.db)
+        while await compaction.step():
+            pass
+
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as client:
+        for number in range(30):
+            create_repo(client, f"bert-{number}")
+        before = models(client, "bert")
+        hub.call(compact)
+        assert hub.call(parts) <= MAX_PARTS
+        assert models(client, "bert") == before
+        create_repo(client, "bert-30")
+        assert models(client, "bert")[0] == "ada/bert-30"
+
+
+def test_disabled_users_are_not_found(hub: RunningHub) -> None:
+    people = [create_user(hub, f"zoe-{number}") for number in range(7)]
+    with api(hub) as client:
+
+        def found() -> set[str]:
+            return {each["name"] for each in search(client, "zoe", type="user")["users"]}
+
+        assert len(found()) == 5
+        for user in people[2:]:
+            hub.call(lambda opened, user=user: operator_actions.disable(opened.accounts, user))
+        assert found() == {"zoe-0", "zoe-1"}
+        assert "zoe-6" not in client.get("/search?q=zoe&type=accounts").text
+        hub.call(lambda opened: operator_actions.enable(opened.accounts, people[6]))
+        assert found() == {"zoe-0", "zoe-1", "zoe-6"}
 
 
 @pytest.mark.one_engine

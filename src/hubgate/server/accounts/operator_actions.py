@@ -13,6 +13,7 @@ from hubgate.server.accounts.model import PLANS, Organization, User
 from hubgate.server.accounts.organizations import invitations
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.password_changes import mail_reset
+from hubgate.server.accounts.search_documents import index_user
 from hubgate.server.accounts.sessions import store as session_store
 from hubgate.server.audit.model import SYSTEM, Actor
 from hubgate.server.errors import Conflict
@@ -39,6 +40,7 @@ async def disable(accounts: Accounts, user: User, actor: Actor = SYSTEM) -> None
 
     async def unit(tx: Tx) -> None:
         await store.set_disabled(tx, user.id, now)
+        await index_user(tx, user.id)
         await store.increment_credentials_version(tx, user.id)
         # A concurrent invitation either commits before this point or fails because of the new version.
         await org_store.lock_organizations_of(tx, user.id)
@@ -51,7 +53,11 @@ async def disable(accounts: Accounts, user: User, actor: Actor = SYSTEM) -> None
 
 
 async def enable(accounts: Accounts, user: User) -> None:
-    await accounts.db.write(lambda tx: store.set_disabled(tx, user.id, None))
+    async def unit(tx: Tx) -> None:
+        await store.set_disabled(tx, user.id, None)
+        await index_user(tx, user.id)
+
+    await accounts.db.write(unit)
 
 
 async def verify(accounts: Accounts, user: User) -> None:

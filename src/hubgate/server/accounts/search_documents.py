@@ -1,4 +1,4 @@
-"""The documents of users and organizations in the search index. Names and full names are public."""
+"""The documents of users and organizations in the search index. Names are public, except those of disabled users."""
 
 from hubgate.server.accounts import store
 from hubgate.server.accounts.model import Organization, User
@@ -10,7 +10,8 @@ from hubgate.server.storage.database import Tx
 def document_of(account: User | Organization) -> Document:
     kind = kind_token("user" if isinstance(account, User) else "org")
     names = [kind, exact_token(account.name), *name_tokens(account.name, account.fullname)]
-    return Document(account.id, "account", None, PUBLIC, joined(names), "")
+    access = "" if isinstance(account, User) and account.disabled_at is not None else PUBLIC
+    return Document(account.id, "account", None, access, joined(names), "")
 
 
 async def index_user(tx: Tx, user_id: str) -> None:

@@ -2,7 +2,8 @@
 
 A token without a mark is the beginning of a word in a name. `~` marks the rest of such a word from its second, third,
 ... character on, so that any part of a name is the beginning of a token. `.` marks a word of a text, `=` a whole name,
-`#` a tag, `k:` the kind of a document, `v:` and `o:` the visibility and the owner.
+`#` a tag, `k:` the kind of a document, `v:` and `o:` the visibility and the owner. What is private has `p:` with its
+owner too, and a repo `i:` with its id and `c:` with the app or token that created it.
 """
 
 import re
@@ -69,7 +70,7 @@ def text_tokens(text: str) -> list[str]:
 
 def tag_token(tag: str) -> str:
     """The token of a tag, which may contain any character."""
-    return f"#{sha256(tag.encode(errors='replace')).hexdigest()[:20]}"
+    return f"#{_digest(tag)}"
 
 
 def tag_tokens(tags: Iterable[str]) -> list[str]:
@@ -85,9 +86,27 @@ def owner_token(owner_id: str) -> str:
     return f"o:{owner_id}"
 
 
-def access_tokens(owner_id: str, *, private: bool) -> str:
-    """The tokens that decide, roughly, who finds something of an owner."""
-    return joined([owner_token(owner_id)] if private else [PUBLIC, owner_token(owner_id)])
+def private_token(owner_id: str) -> str:
+    return f"p:{owner_id}"
+
+
+def repo_token(repo_id: str) -> str:
+    return f"i:{repo_id}"
+
+
+def created_token(owner_id: str, client_id: str) -> str:
+    """The token of an owner's repos that an app or a fine-grained token created. A client id may be a URL."""
+    return f"c:{_digest(f'{owner_id} {client_id}')}"
+
+
+def access_tokens(owner_id: str, *, private: bool, private_tokens: Iterable[str] = ()) -> str:
+    """The tokens that decide who finds something of an owner; `private_tokens` only while it is private."""
+    visible_to = [private_token(owner_id), *private_tokens] if private else [PUBLIC]
+    return joined([*visible_to, owner_token(owner_id)])
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode(errors="replace")).hexdigest()[:20]
 
 
 def joined(tokens: Sequence[str], limit: int | None = None) -> str:

@@ -76,10 +76,12 @@ class TextIndex(Protocol):
 
     @property
     def matching(self) -> str:
-        """SQL: a relation named `d`, the documents that match the parameter `words`."""
+        """SQL: a relation named `d`, the documents that match the query in `parameters`."""
 
-    def expression(self, query: TextQuery) -> str:
-        """The value of the parameter `words`."""
+    def parameters(self, query: TextQuery) -> Params: ...
+
+    async def prepare(self, tx: Tx) -> None:
+        """Prepare a transaction for the queries below, once."""
 
     async def is_selective(self, tx: Tx, query: TextQuery, limit: int) -> bool:
         """Whether at most `limit` documents match, so that `matching` is the fastest way to find them."""
@@ -88,6 +90,12 @@ class TextIndex(Protocol):
         """Number and target of the latest documents that match, latest first; only documents before the number
         `before`.
         """
+
+    async def parts(self, tx: Tx) -> int:
+        """How many parts the index has. Each is searched, so many of them make searches slow."""
+
+    async def merge_parts(self, tx: Tx) -> None:
+        """Do a small piece of the work to merge all parts into one."""
 
 
 class Database(Protocol):

@@ -1,7 +1,11 @@
 """The text index on SQLite: an FTS5 table, which triggers on `search_documents` update."""
 
 from hubgate.server.storage.database import Tx
-from hubgate.server.storage.text_query import AllOf, AnyOf, TextQuery
+from hubgate.server.storage.sqltext import Params
+from hubgate.server.storage.text_query import AllOf, AnyOf, Term, TextQuery
+
+# Pages of the index that are written at once, in a few milliseconds.
+PAGES_PER_STEP = 200
 
 
 class SqliteTextIndex:
@@ -11,14 +15,19 @@ class SqliteTextIndex:
         WHERE search_words MATCH :words
     ) d"""
 
-    def expression(self, query: TextQuery) -> str:
-        excluded = "".join(f" NOT ({_all_of(groups, query.mark)})" for groups in query.none_of)
-        return f"({_all_of(query.all_of, query.mark)}){excluded}"
+    def parameters(self, query: TextQuery) -> Params:
+        groups = query.all_of
+        if query.access is not None:
+            groups = (*groups, tuple(map(Term, (query.access.public, *query.access.private))))
+        excluded = "".join(f" NOT ({_all_of(each, query.mark)})" for each in query.none_of)
+        return {"words": f"({_all_of(groups, query.mark)}){excluded}"}
+
+    async def prepare(self, _tx: Tx) -> None: ...
 
     async def is_selective(self, tx: Tx, query: TextQuery, limit: int) -> bool:
         rows = await tx.all(
             "SELECT rowid FROM search_words WHERE search_words MATCH :words LIMIT :limit",
-            {"words": self.expression(query), "limit": limit + 1},
+            {**self.parameters(query), "limit": limit + 1},
         )
         return len(rows) <= limit
 
@@ -32,9 +41,22 @@ class SqliteTextIndex:
                 ORDER BY rowid DESC LIMIT :limit
             ) found JOIN search_documents d ON d.id = found.id ORDER BY found.id DESC
             """,
-            {"words": self.expression(query), "before": before, "limit": limit},
+            {**self.parameters(query), "before": before, "limit": limit},
         )
         return [(row["id"], row["target"]) for row in rows]
+
+    async def parts(self, tx: Tx) -> int:
+        """Every transaction adds a part to the index, and each token of a query is looked up in every part. FTS5 merges
+        parts during writes too, but leaves up to twenty.
+        """
+        row = await tx.one("SELECT count(DISTINCT segid) AS n FROM search_words_idx")
+        return int(row["n"]) if row else 0
+
+    async def merge_parts(self, tx: Tx) -> None:
+        # A negative number merges all parts, not only those of similar size.
+        await tx.exec(
+            "INSERT INTO search_words (search_words, rank) VALUES ('merge', :pages)", {"pages": -PAGES_PER_STEP}
+        )
 
 
 def _all_of(groups: AllOf, mark: str) -> str:

@@ -18,12 +18,23 @@ AnyOf = tuple[Term, ...]
 AllOf = tuple[AnyOf, ...]
 
 
+class Access(Struct, frozen=True):
+    """The documents that a caller may see: those with the token `public`, and those with any of `private`, of which
+    there may be hundreds.
+    """
+
+    public: str
+    private: tuple[str, ...] = ()
+
+
 class TextQuery(Struct, frozen=True):
     """Documents of a section that match every group of `all_of`, but not every group of one of `none_of`."""
 
     section: str
     all_of: AllOf
     none_of: tuple[AllOf, ...] = ()
+    # None if it does not matter who sees them.
+    access: Access | None = None
 
     @property
     def mark(self) -> str:

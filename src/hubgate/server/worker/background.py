@@ -16,7 +16,7 @@ from hubgate.server.accounts.tokens import expiry
 from hubgate.server.audit.retention import AuditRetention
 from hubgate.server.audit.seal import Sealer
 from hubgate.server.hub.repos import commit_counts, housekeeping
-from hubgate.server.hub.search import indexing
+from hubgate.server.hub.search import compaction, indexing
 from hubgate.server.resources import Hub, open_hub
 from hubgate.server.settings import Settings
 from hubgate.server.webhooks.activity import rollup
@@ -74,6 +74,7 @@ async def run(
         Loop("housekeeping", housekeeping.EVERY_SECONDS, housekeeping.Housekeeping(hub.repos).step),
         Loop("commit counts", commit_counts.EVERY_SECONDS, commit_counts.CommitCounter(hub.repos).step),
         Loop("search index", indexing.EVERY_SECONDS, indexing.SearchIndexer(hub.repos).step),
+        Loop("search compaction", compaction.EVERY_SECONDS, compaction.Compaction(hub.db).step),
         Loop("fan-out", POLL_SECONDS, fan_out.step, webhooks.pace.fan_out_lease_seconds, deliverer.new_events),
         Loop("backlogs", backlogs.EVERY_SECONDS, backlogs.Backlogs(webhooks).step),
         Loop("activity roll-up", rollup.EVERY_SECONDS, rollup.RollUp(webhooks).step),

@@ -36,8 +36,8 @@ async def list_repos(
     index = repos.db.text_index
 
     async def read(tx: Tx) -> list[Repo]:
-        words = await narrow(tx, index, repo_filter, visible)
-        source = store.Candidates(index.matching, words) if words is not None else None
+        parameters = await narrow(tx, index, repo_filter, visible)
+        source = store.Candidates(index.matching, parameters) if parameters is not None else None
         return await store.page(tx, repo_filter, visible, after, page_request.fetch_limit, source)
 
     rows = await repos.db.read_long(read)

@@ -8,14 +8,16 @@ import re
 from hubgate.server.access.visibility import VisibleRepos
 from hubgate.server.hub.listing import store
 from hubgate.server.hub.listing.store import RepoFilter
-from hubgate.server.hub.search.queries import any_of, containing, visible_to
+from hubgate.server.hub.search.queries import any_of, containing, visible_documents
 from hubgate.server.search.store import is_complete
 from hubgate.server.search.words import kind_token, owner_token, tag_token, words_of
 from hubgate.server.storage.database import TextIndex, Tx
+from hubgate.server.storage.sqltext import Params
 from hubgate.server.storage.text_query import AllOf, AnyOf, TextQuery
 
-# With more candidates, a page is found sooner by reading the list in order.
-MAX_CANDIDATES = 5_000
+# With more candidates, a page is found sooner by reading the list in order; not if few of them may be gated.
+MAX_CANDIDATES = 1_000
+MAX_CANDIDATES_IF_GATED = 5_000
 # Owners whose names have the words of a text. A text with more of them does not narrow a list.
 MAX_OWNERS = 100
 # Shorter words are in too many names.
@@ -30,10 +32,11 @@ def can_match(repo_filter: RepoFilter) -> bool:
     return all(_POSSIBLE.match(text.lower()) for text in repo_filter.search_terms)
 
 
-async def narrow(tx: Tx, index: TextIndex, repo_filter: RepoFilter, visible: VisibleRepos) -> str | None:
-    """The value of `words` for `TextIndex.matching`; None if the list is better read in order."""
+async def narrow(tx: Tx, index: TextIndex, repo_filter: RepoFilter, visible: VisibleRepos) -> Params | None:
+    """The parameters of `TextIndex.matching`; None if the list is better read in order."""
     if not (repo_filter.search_terms or repo_filter.tags) or not await is_complete(tx):
         return None
+    await index.prepare(tx)
     groups: list[AnyOf] = [any_of([tag_token(tag)]) for tag in repo_filter.tags]
     for text in repo_filter.search_terms:
         groups += await _groups_of(tx, index, text.lower())
@@ -43,9 +46,9 @@ async def narrow(tx: Tx, index: TextIndex, repo_filter: RepoFilter, visible: Vis
         groups.append(any_of([kind_token(repo_filter.type)]))
     if repo_filter.owner_id:
         groups.append(any_of([owner_token(repo_filter.owner_id)]))
-    groups.append(visible_to((*visible.owners, *visible.owners_of_created)))
-    query = TextQuery("repo", tuple(groups))
-    return index.expression(query) if await index.is_selective(tx, query, MAX_CANDIDATES) else None
+    query = TextQuery("repo", tuple(dict.fromkeys(groups)), access=visible_documents(visible))
+    limit = MAX_CANDIDATES_IF_GATED if repo_filter.gated else MAX_CANDIDATES
+    return index.parameters(query) if await index.is_selective(tx, query, limit) else None
 
 
 async def _groups_of(tx: Tx, index: TextIndex, text: str) -> AllOf:

@@ -1,6 +1,7 @@
 """SQL statements for lists of repos."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -8,7 +9,7 @@ from hubgate.server.access.visibility import VisibleRepos
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.store import OWNERS, REPO
 from hubgate.server.storage.database import Tx
-from hubgate.server.storage.sqltext import RowStatement
+from hubgate.server.storage.sqltext import Params, RowStatement
 
 # The columns to sort by. The hub does not count other values that clients sort by, such as downloads.
 SORT_COLUMNS = {"createdAt": "r.created_at", "lastModified": "r.updated_at"}
@@ -32,10 +33,10 @@ class RepoFilter(msgspec.Struct, frozen=True):
 
 
 class Candidates(msgspec.Struct, frozen=True):
-    """Repos that the text index found, which include all that a filter selects: `TextIndex.matching`, `words`."""
+    """Repos that the text index found, which include all that a filter selects (`TextIndex.matching`)."""
 
     matching: str
-    words: str
+    parameters: Params
 
 
 async def page(
@@ -47,13 +48,13 @@ async def page(
     candidates: Candidates | None = None,
 ) -> list[Repo]:
     column, source = SORT_COLUMNS[repo_filter.sort], "repos r"
-    values: dict[str, str | int] = {"limit": limit}
+    values: dict[str, Any] = {"limit": limit}
     conditions = [visible_repos_sql(visible, values)]
     if candidates is not None:
         # The addition and the order of the join keep the engines from reading all repos in the order of the list.
         column, source = f"({column} + 0)", f"{candidates.matching} CROSS JOIN repos r"
         conditions.append("r.id = d.target")
-        values["words"] = candidates.words
+        values.update(candidates.parameters)
     if repo_filter.type:
         conditions.append("r.type = :type")
         values["type"] = repo_filter.type
@@ -62,7 +63,7 @@ async def page(
         values["owner_id"] = repo_filter.owner_id
     if repo_filter.owners:
         # A prefix of its own, so that the parameters of the visibility condition are not overwritten.
-        conditions.append(_owned_by_sql(repo_filter.owners, "chosen", values))
+        conditions.append(_owned_by_sql(repo_filter.owners, "selected", values))
     for number, text in enumerate(repo_filter.search_terms):
         conditions.append(f"lower(COALESCE(u.name, o.name) || '/' || r.name) LIKE :pattern{number} ESCAPE '\\'")
         values[f"pattern{number}"] = _like_pattern(text.lower())

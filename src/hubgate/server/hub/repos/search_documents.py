@@ -6,10 +6,12 @@ from hubgate.server.search.store import Document
 from hubgate.server.search.words import (
     MAX_TEXT_WORDS,
     access_tokens,
+    created_token,
     exact_token,
     joined,
     kind_token,
     name_tokens,
+    repo_token,
     tag_tokens,
 )
 from hubgate.server.storage.database import Tx
@@ -38,4 +40,5 @@ def _names(repo: Repo) -> str:
 
 
 def _access(repo: Repo) -> str:
-    return access_tokens(repo.owner_id, private=bool(repo.private))
+    created = [created_token(repo.owner_id, repo.creator_client)] if repo.creator_client else []
+    return access_tokens(repo.owner_id, private=bool(repo.private), private_tokens=[repo_token(repo.id), *created])

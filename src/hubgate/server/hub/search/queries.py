@@ -4,8 +4,18 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from hubgate.server.search.words import MAX_QUERY_WORDS, PUBLIC, exact_token, owner_token, words_of
-from hubgate.server.storage.text_query import AllOf, AnyOf, Term
+from hubgate.server.access.visibility import VisibleCollections, VisibleRepos
+from hubgate.server.search.words import (
+    MAX_QUERY_WORDS,
+    PUBLIC,
+    created_token,
+    exact_token,
+    owner_token,
+    private_token,
+    repo_token,
+    words_of,
+)
+from hubgate.server.storage.text_query import Access, AllOf, AnyOf, Term
 
 LONGEST_TEXT = 200
 # Shorter parts of names occur nearly everywhere.
@@ -18,42 +28,54 @@ OwnersByWord = Mapping[str, Sequence[str]]
 class SearchText(Struct, frozen=True):
     """What a user typed."""
 
+    text: str
     words: tuple[str, ...]
-    # The name that the text may be, and the words of the owner before it, as in `owner/name`.
+    # The name that the text may be, with its words, and the words of the owner before it, as in `owner/name`.
     name: str
+    name_words: tuple[str, ...]
     owner_words: tuple[str, ...] = ()
 
 
 def parse(text: str) -> SearchText:
     text = text[:LONGEST_TEXT]
-    owner, slash, name = text.rpartition("/")
-    words = tuple(dict.fromkeys(words_of(text)))[:MAX_QUERY_WORDS]
-    return SearchText(words, name, tuple(words_of(owner))[:MAX_QUERY_WORDS] if slash else ())
+    owner, _, name = text.rpartition("/")
+    # No owner is looked for by a single character.
+    owner_words = tuple(word for word in _words(owner) if len(word) > 1)
+    return SearchText(text, _words(text), name, _words(name), owner_words)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(words_of(text)))[:MAX_QUERY_WORDS]
 
 
 def any_of(tokens: Iterable[str]) -> AnyOf:
     return tuple(map(Term, tokens))
 
 
-def visible_to(owners: Iterable[str]) -> AnyOf:
-    """Public documents, and those of these owners."""
-    return any_of([PUBLIC, *map(owner_token, owners)])
+def visible_documents(visible: VisibleRepos | VisibleCollections) -> Access:
+    """Public documents, and private ones that are visible."""
+    private = [private_token(owner) for owner in visible.owners]
+    if isinstance(visible, VisibleRepos):
+        client_id = visible.client_id or ""
+        private += [created_token(owner, client_id) for owner in visible.owners_of_created]
+        private += map(repo_token, visible.repos)
+    return Access(PUBLIC, tuple(private))
 
 
 def tiers(text: SearchText, owners: OwnersByWord) -> list[AllOf]:
     """The whole name; each word begins a word of the name, or of the owner's name; each word is anywhere in the name
     or in the text. A document may be in several tiers.
     """
+    if text.owner_words and all(owners.get(word) for word in text.owner_words):
+        owned = tuple(any_of(map(owner_token, owners[word])) for word in text.owner_words)
+        anywhere = tuple(_anywhere(word, {}) for word in text.name_words)
+        return [(any_of([exact_token(text.name)]), *owned), (*anywhere, *owned)]
+    # Without an owner, as in "and/or", the slash has no meaning.
     return [
-        (any_of([exact_token(text.name)]), *(_owned_by(word, owners) for word in text.owner_words)),
+        (any_of([exact_token(text.text)]),),
         tuple(_begins(word, owners) for word in text.words),
         tuple(_anywhere(word, owners) for word in text.words),
     ]
-
-
-def _owned_by(word: str, owners: OwnersByWord) -> AnyOf:
-    # A group cannot be empty; no document has this token.
-    return any_of(map(owner_token, owners.get(word, ()))) or any_of(["o:"])
 
 
 def _begins(word: str, owners: OwnersByWord) -> AnyOf:

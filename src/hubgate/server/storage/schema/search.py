@@ -17,7 +17,7 @@ search_documents = Table(
     Column("section", Text, nullable=False),
     # The repo, also of a discussion.
     owner("repos", "repo_id", nullable=True),
-    # Who may see it, but only roughly: results are checked again.
+    # Who may see it. Results are checked again.
     Column("access", Text, nullable=False),
     # Its kind, and the words of its name.
     Column("names", Text, nullable=False),
@@ -43,7 +43,8 @@ _SQLITE = (
 _POSTGRES = (
     """
     CREATE INDEX ix_search_documents_words ON search_documents USING gin (
-        array_to_tsvector(array_remove(string_to_array(access || ' ' || names || ' ' || texts, ' '), ''))
+        array_to_tsvector(array_remove(string_to_array(access || ' ' || names || ' ' || texts, ' '), '')),
+        (string_to_array(access, ' '))
     ) WITH (gin_pending_list_limit = 256)
     """,
 )

@@ -51,7 +51,8 @@ def _index_on_postgres() -> None:
     op.execute(
         """
         CREATE INDEX ix_search_documents_words ON search_documents USING gin (
-            array_to_tsvector(array_remove(string_to_array(access || ' ' || names || ' ' || texts, ' '), ''))
+            array_to_tsvector(array_remove(string_to_array(access || ' ' || names || ' ' || texts, ' '), '')),
+            (string_to_array(access, ' '))
         ) WITH (gin_pending_list_limit = 256)
         """
     )
