@@ -78,7 +78,7 @@ class PostgresTextIndex:
     async def _among_newest(
         self, tx: Tx, query: TextQuery, before: int | None, limit: int, checked: int
     ) -> list[tuple[int, str]]:
-        """The newest matches among the newest documents. With `section = :section`, PostgreSQL might read the documents of
+        """The newest matches among the newest documents. With `section = :section`, PostgreSQL might read those of
         all sections, in the order of the primary key.
         """
         condition = " OR ".join(f"({each})" for each in _conditions(query))
