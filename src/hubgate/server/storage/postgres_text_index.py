@@ -20,8 +20,8 @@ _PRIVATE = f"{_TOKENS} @@ CAST(:private_words AS tsquery) AND {_ACCESS} && strin
 # Matches that are read and sorted. With more of them, enough are usually among the newest documents.
 MAX_SORTED = 3_000
 NEWEST_CHECKED = 400
-# For each result: so many of the newest documents are checked before the index is read. They have enough matches of the
-# most common words, for which the index takes longest.
+# For each result: so many of the newest documents are checked before the index is read, if only their names matter.
+# They have enough matches of the most common words, for which the index takes longest.
 CHECKED_FIRST = 8
 
 
@@ -47,7 +47,7 @@ class PostgresTextIndex:
 
     async def newest(self, tx: Tx, query: TextQuery, before: int | None, limit: int) -> list[tuple[int, str]]:
         """The newest of all matches, or of MAX_SORTED matches if these are rare among the newest documents."""
-        if query.access is not None and _has_prefixes(query):
+        if query.access is not None and _has_prefixes(query) and not _has_texts(query):
             first = await self._among_newest(tx, query, before, limit, CHECKED_FIRST * limit)
             if len(first) == limit:
                 return first
@@ -78,7 +78,9 @@ class PostgresTextIndex:
     async def _among_newest(
         self, tx: Tx, query: TextQuery, before: int | None, limit: int, checked: int
     ) -> list[tuple[int, str]]:
-        """The newest matches among the newest documents."""
+        """The newest matches among the newest documents. With `section = :section`, PostgreSQL might read those of
+        all sections, in the order of the primary key.
+        """
         condition = " OR ".join(f"({each})" for each in _conditions(query))
         if not _has_texts(query):
             condition = condition.replace(_TOKENS, _TOKENS_WITHOUT_TEXTS)
@@ -86,7 +88,7 @@ class PostgresTextIndex:
             f"""
             SELECT id, target FROM (
                 SELECT * FROM search_documents
-                WHERE section = :section {"" if before is None else "AND id < :before"}
+                WHERE section >= :section AND section <= :section {"" if before is None else "AND id < :before"}
                 ORDER BY section DESC, id DESC LIMIT :checked
             ) newest WHERE {condition} ORDER BY id DESC LIMIT :limit
             """,
