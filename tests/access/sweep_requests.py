@@ -144,8 +144,16 @@ _FURTHER: tuple[tuple[str, str, tuple[Action, ...]], ...] = (
     ("PUT", "/settings", (Action.REPO_MANAGE,)),
     ("GET", _MEMBERS, (Action.ORG_READ_SETTINGS,)),
 )
-_PATHS = {"rest": "main/config.json", "rev": "main", "branch": "side", "sha": "main", "secret": "x" * 43, "num": "1"}
-_PATHS["status"] = "pending"
+_PATHS = {
+    "rest": "main/config.json",
+    "rev": "main",
+    "branch": "side",
+    "sha": "main",
+    "secret": "x" * 43,
+    "num": "1",
+    "status": "pending",
+    "subject": "webhooks",
+}
 
 
 def path_values() -> dict[str, str]:

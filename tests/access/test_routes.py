@@ -112,6 +112,7 @@ GUARDED_BY = {
     "GET /datasets/{namespace}/{repo}/tree/{rest:path}": "repo.see",
     "GET /docs": "hub.public",
     "GET /docs/api": "hub.public",
+    "GET /docs/api/{subject}": "hub.public",
     "GET /docs/cimd": "hub.public",
     "GET /docs/protect": "hub.public",
     "GET /docs/sign-in": "hub.public",

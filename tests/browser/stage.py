@@ -79,6 +79,7 @@ class Scene:
 _PUBLIC = {
     "home": "/",
     "api": "/docs/api",
+    "api-webhooks": "/docs/api/webhooks",
     "gallery": "/stage/gallery",
     "join": "/join",
     "login": "/login?next=/settings/tokens",

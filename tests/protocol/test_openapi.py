@@ -37,16 +37,6 @@ def test_every_route_for_programs_is_documented(hub: RunningHub) -> None:
     assert document["servers"] == [{"url": hub.url}]
 
 
-def test_the_page_shows_each_operation(hub: RunningHub) -> None:
-    """The operations on datasets and spaces only if they do not exist for models."""
-    document = httpx.get(f"{hub.url}/api/openapi.json").json()
-    page = httpx.get(f"{hub.url}/docs/api").text.replace("<wbr>", "")
-    assert "exist under /api/datasets and /api/spaces too" in page
-    for path in document["paths"]:
-        of_models = path.replace("/api/datasets/", "/api/models/").replace("/api/spaces/", "/api/models/")
-        assert (of_models if of_models in document["paths"] else path) in page
-
-
 _EXAMPLES = {"granian": settings.default.max_examples // 20, "uvicorn": 1}
 
 

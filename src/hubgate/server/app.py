@@ -70,10 +70,11 @@ from hubgate.server.web.git import routes as git
 from hubgate.server.web.oauth import device as device_endpoint
 from hubgate.server.web.oauth import discovery, jwks, registration, revocation, userinfo
 from hubgate.server.web.oauth import token as token_endpoint
-from hubgate.server.web.pages import api_reference, home, profiles, theme
+from hubgate.server.web.pages import home, profiles, theme
 from hubgate.server.web.pages import operator as operator_pages
 from hubgate.server.web.pages import redirects as redirect_pages
 from hubgate.server.web.pages import search as search_pages
+from hubgate.server.web.pages.api_reference import routes as api_reference
 from hubgate.server.web.pages.collections import routes as collection_pages
 from hubgate.server.web.pages.entry import routes as entry_pages
 from hubgate.server.web.pages.oauth import authorize, developers, device, explain, logout, protect

@@ -1,0 +1,92 @@
+"""The OpenAPI document, the index of the API reference and its pages."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from msgspec import Struct
+from starlette.responses import Response
+
+from hubgate.server.edge.openapi import document
+from hubgate.server.edge.routes import Route, public
+from hubgate.server.edge.table import RouteTable
+from hubgate.server.errors import NotFound
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.surface import Surface
+from hubgate.server.web.pages.api_reference.operations import Document, Shape, shapes, shapes_used_by
+from hubgate.server.web.pages.api_reference.subjects import ApiSubject, subjects
+from hubgate.server.web.rendering import Pages
+
+_INDEX = "/docs/api"
+
+
+class Reference(Struct, frozen=True):
+    """The values of all pages. `shapes` lists every shape with the address of the first page that shows it."""
+
+    subjects: list[ApiSubject]
+    shapes: list[tuple[str, Shape]]
+    contents: list[tuple[str, str]]
+    by_slug: dict[str, dict[str, Any]]
+
+
+def routes(pages: Pages, base_url: str, documented: Sequence[Route]) -> list[Route]:
+    async def openapi(_: HubRequest) -> JsonResponse:
+        return JsonResponse(openapi_document(), headers={"cache-control": "public, max-age=300"})
+
+    async def index(request: HubRequest) -> Response:
+        found = reference()
+        return pages.page(
+            request, "docs/api.html", subjects=found.subjects, shapes=found.shapes, contents=found.contents
+        )
+
+    async def subject(request: HubRequest) -> Response:
+        found = reference()
+        values = found.by_slug.get(request.param("subject"))
+        if values is None:
+            raise NotFound("The API reference has no such subject.")
+        return pages.page(request, "docs/api_subject.html", contents=found.contents, **values)
+
+    own = [
+        Route(
+            "GET",
+            "/api/openapi.json",
+            public(openapi),
+            Surface.API,
+            "The OpenAPI document",
+            answers={200: ("OpenAPI 3.1.", dict)},
+        ),
+        Route("GET", _INDEX, public(index), Surface.PAGE, "API reference"),
+        Route("GET", f"{_INDEX}/{{subject}}", public(subject), Surface.PAGE, "A subject of the API reference"),
+    ]
+
+    # Created on first request: creating it takes longer than the rest of the start-up.
+    @cache
+    def openapi_document() -> dict[str, Any]:
+        return document(RouteTable([*documented, *own]), base_url)
+
+    @cache
+    def reference() -> Reference:
+        return _reference(openapi_document())
+
+    return own
+
+
+def _reference(openapi_document: Document) -> Reference:
+    found, all_shapes = subjects(openapi_document), shapes(openapi_document)
+    used = [shapes_used_by(subject.operations, all_shapes) for subject in found]
+    first_page: dict[str, tuple[str, Shape]] = {}
+    for subject, own_shapes in zip(found, used, strict=True):
+        for shape in own_shapes:
+            first_page.setdefault(shape.name, (subject.address, shape))
+    return Reference(
+        subjects=found,
+        shapes=[entry for _, entry in sorted(first_page.items())],
+        contents=[(_INDEX, "All operations"), *((subject.address, subject.title) for subject in found)],
+        by_slug={
+            subject.slug: {"subject": subject, "shapes": own_shapes, "previous": previous, "next": following}
+            for subject, own_shapes, previous, following in zip(
+                found, used, [None, *found[:-1]], [*found[1:], None], strict=True
+            )
+        },
+    )
