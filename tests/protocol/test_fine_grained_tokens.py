@@ -275,7 +275,7 @@ def test_form_creates_a_token_that_expires_in_90_days(hub: RunningHub) -> None:
         (found,) = [t for t in hub.call(lambda opened: personal.of_user(opened.accounts, ada.id)) if t.name == "ci"]
         assert found.expires_at == found.created_at + 90 * 86_400_000_000
         page = browser.get(f"{TOKENS}/{found.id}").text
-        for part in ("fine-grained", "organization acme", "model ada/b", "read-repos", "Expires"):
+        for part in ("fine-grained", "Organization acme", "Model ada/b", "read-repos", "Expires"):
             assert part in page
         assert "fine-grained" in browser.get(TOKENS).text
         assert said["accessToken"]["fineGrained"]["global"] == []
