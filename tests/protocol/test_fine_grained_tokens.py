@@ -321,6 +321,19 @@ def test_invalid_form_creates_no_token(hub: RunningHub, fields: dict[str, str | 
 
 
 @pytest.mark.one_engine
+def test_addresses_are_accepted_and_all_unknown_repos_are_named(hub: RunningHub) -> None:
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as owner:
+        create_repo(owner, "ada/b", private=True)
+    with browser_of(hub, ada) as browser:
+        refused = fill(browser, repos="ada/b\nno/such\nbad", repo_scopes=["read-repos"])
+        assert "There is no repo no/such or bad, or you have no access to it." in refused.text
+        created = fill(browser, repos=f"{hub.url}/ada/b", repo_scopes=["read-repos"])
+        with api(hub, secret_in(created)) as token:
+            assert listed(token) == {"ada/b"}
+
+
+@pytest.mark.one_engine
 def test_organization_of_others_is_ignored(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     foreign = create_organization(hub, "foreign", create_user(hub, "bob"))
