@@ -190,8 +190,10 @@ def test_rejected_upload_retains_the_chosen_files(client: httpx.Client, opened: 
     """Dropped and removed files, a conflict that the next attempt settles, and a file that is too large."""
     page = opened("ada")
     page.goto(f"{AT}/upload/main")
-    drop = page.locator(".drop").element_handle()
-    page.evaluate(DROP, [drop, [["notes.txt", "mine"], ["other.txt", "x"]]])
+    expect(page.locator("form .field").first).to_contain_text("Drop files or folders")
+    page.evaluate(DROP, [page.locator(".drop").element_handle(), [["notes.txt", "mine"]]])
+    # Beside the box.
+    page.evaluate(DROP, [page.locator("h1").element_handle(), [["other.txt", "x"]]])
     expect(page.locator(".chosen li")).to_have_count(2)
     page.get_by_role("button", name="Remove other.txt").click()
     expect(page.locator(".chosen li")).to_have_count(1)

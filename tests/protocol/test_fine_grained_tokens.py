@@ -275,7 +275,7 @@ def test_form_creates_a_token_that_expires_in_90_days(hub: RunningHub) -> None:
         (found,) = [t for t in hub.call(lambda opened: personal.of_user(opened.accounts, ada.id)) if t.name == "ci"]
         assert found.expires_at == found.created_at + 90 * 86_400_000_000
         page = browser.get(f"{TOKENS}/{found.id}").text
-        for part in ("fine-grained", "organization acme", "model ada/b", "read-repos", "Expires"):
+        for part in ("fine-grained", "Organization acme", "Model ada/b", "read-repos", "Expires"):
             assert part in page
         assert "fine-grained" in browser.get(TOKENS).text
         assert said["accessToken"]["fineGrained"]["global"] == []
@@ -318,6 +318,19 @@ def test_invalid_form_creates_no_token(hub: RunningHub, fields: dict[str, str | 
         assert f'href="#{wrong}"' in refused.text
         assert f'id="{wrong}"' in refused.text
     assert tokens_of(hub, ada) == ["test"]
+
+
+@pytest.mark.one_engine
+def test_addresses_are_accepted_and_all_unknown_repos_are_named(hub: RunningHub) -> None:
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as owner:
+        create_repo(owner, "ada/b", private=True)
+    with browser_of(hub, ada) as browser:
+        refused = fill(browser, repos="ada/b\nno/such\nbad", repo_scopes=["read-repos"])
+        assert "There is no repo no/such or bad, or you have no access to it." in refused.text
+        created = fill(browser, repos=f"{hub.url}/ada/b", repo_scopes=["read-repos"])
+        with api(hub, secret_in(created)) as token:
+            assert listed(token) == {"ada/b"}
 
 
 @pytest.mark.one_engine

@@ -56,6 +56,17 @@ def test_changes_are_grouped_by_repo_latest_first(hub: RunningHub) -> None:
         }
 
 
+def test_new_commits_link_to_the_history_of_their_branch(hub: RunningHub) -> None:
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as client, browser_of(hub, ada) as browser:
+        create_repo(client, "ada/one")
+        assert client.post("/api/models/ada/one/branch/a%2Fb", json={}).is_success
+        create_commit(client, "ada/one", {"x": b"x"}, rev="a/b")
+        assert activity(browser)["ada/one"][0] == "New commits on a/b"
+        assert '<a href="/ada/one/commits/a%2Fb">' in browser.get("/").text
+        assert browser.get("/ada/one/commits/a%2Fb").status_code == 200
+
+
 def test_activity_shows_nothing_that_the_user_may_not_see(hub: RunningHub) -> None:
     ada, bob, eve = (create_user(hub, name) for name in ("ada", "bob", "eve"))
     create_organization(hub, "acme", ada, bob="read")

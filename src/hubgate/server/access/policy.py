@@ -197,7 +197,10 @@ def _refusal(
 def _role_message(identity: Identity, rule: Rule, owner: Namespace, role: Role | None, required: Role) -> str:
     own = owner.id in (identity.user_id, *identity.memberships)
     if identity.kind is CredentialKind.FINE_GRAINED and own and role is None:
-        return f"This token is limited to other places, so it cannot {rule.verb_phrase}. Create a token for this place."
+        return (
+            f"This token is limited to other accounts, organizations or repos, so it cannot {rule.verb_phrase}. "
+            "Create another token under Settings, Access tokens."
+        )
     if isinstance(owner, Account):
         return f"Only the owner may {rule.verb_phrase}."
     if owner.id in identity.memberships and identity.role_in(owner.id) is None:

@@ -17,18 +17,21 @@ _TYPE_OF = {repo_type.plural: repo_type for repo_type in RepoType}
 async def repo_limits(
     repos: Repos, identity: Identity, names: Iterable[str], scopes: Iterable[str], field: str = "repos"
 ) -> list[NewLimit]:
-    """The limits for repos with names such as `acme/model` or `datasets/acme/data`. A repo that the user may not see
-    is reported like a missing one.
+    """The limits for repos with names such as `acme/model` or `datasets/acme/data`, or with their addresses on this
+    hub. A repo that the user may not see is reported like a missing one.
     """
     chosen = list(dict.fromkeys(names))
     if len(chosen) > MAX_REPOS:
         raise FieldErrors({field: f"A token may have at most {MAX_REPOS} repos. Choose their owner instead."})
-    limits = {}
+    limits, unknown = {}, list[str]()
     for name in chosen:
-        limit = await _limit_of(repos, identity, name, frozenset(scopes))
+        limit = await _limit_of(repos, identity, name.removeprefix(f"{repos.base_url}/"), frozenset(scopes))
         if limit is None:
-            raise FieldErrors({field: f"There is no repo {name[:120]}, or you have no access to it."})
-        limits[limit.target_id] = limit
+            unknown.append(name[:120])
+        else:
+            limits[limit.target_id] = limit
+    if unknown:
+        raise FieldErrors({field: f"There is no repo {' or '.join(unknown)}, or you have no access to it."})
     return list(limits.values())
 
 

@@ -3,6 +3,8 @@
 Events do not name the user who caused them, so the texts say what happened to the repo.
 """
 
+from urllib.parse import quote
+
 import msgspec
 
 from hubgate.server.events.payload import RefChange
@@ -98,4 +100,6 @@ def _line_of_refs(created_at: int, refs: list[RefChange]) -> Line:
     name = change.ref.removeprefix(_BRANCH).removeprefix(_TAG)
     if change.ref.startswith(_TAG):
         return Line(f"Tag {name} {verb or 'moved'}", created_at)
-    return Line(f"Branch {name} {verb}" if verb else f"New commits on {name}", created_at)
+    if verb:
+        return Line(f"Branch {name} {verb}", created_at)
+    return Line(f"New commits on {name}", created_at, f"/commits/{quote(name, safe='')}")

@@ -125,12 +125,18 @@ export default function upload(form) {
     if (!request) send();
   });
   stop.addEventListener("click", () => request?.abort());
-  drop.addEventListener("dragover", (event) => {
+  // On the whole page: a browser opens a file that is dropped beside the box, and the form is lost. Text is not a file.
+  const hasFiles = (event) => event.dataTransfer.types.includes("Files");
+  addEventListener("dragover", (event) => {
+    if (!hasFiles(event)) return;
     event.preventDefault();
     drop.classList.add("over");
   });
-  drop.addEventListener("dragleave", () => drop.classList.remove("over"));
-  drop.addEventListener("drop", async (event) => {
+  addEventListener("dragleave", (event) => {
+    if (!event.relatedTarget) drop.classList.remove("over");
+  });
+  addEventListener("drop", async (event) => {
+    if (!hasFiles(event)) return;
     event.preventDefault();
     drop.classList.remove("over");
     // Read at once: the browser forgets the items after this event. Not every file has an entry.
@@ -146,5 +152,7 @@ export default function upload(form) {
   addEventListener("beforeunload", (event) => {
     if (request) event.preventDefault();
   });
+  // Without script, the files are last because the hub reads the other fields first.
+  form.prepend(drop);
   for (const hidden of form.querySelectorAll("[data-with-script]")) hidden.hidden = false;
 }
