@@ -3,7 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubgate.server.search.words import exact_token, name_tokens, tag_tokens, text_tokens, words_of
+from hubgate.server.search.words import (
+    BEGINNINGS,
+    BEGINNINGS_OF_RESTS,
+    exact_token,
+    name_tokens,
+    tag_tokens,
+    text_tokens,
+    words_of,
+)
 
 NAMES = st.text(alphabet="abcXYZ019-_.", min_size=1, max_size=40)
 
@@ -31,6 +39,8 @@ def test_every_part_of_a_word_begins_a_token(name: str, data: st.DataObject) -> 
             start = data.draw(st.integers(0, len(word) - 2))
             part = word[start : data.draw(st.integers(start + 2, len(word)))]
             assert any(token.startswith((part, f"~{part}")) for token in tokens)
+            assert start > 0 or part in tokens or len(part) not in BEGINNINGS
+            assert start == 0 or f"~{part}" in tokens or len(part) not in BEGINNINGS_OF_RESTS
 
 
 @given(st.text(max_size=300))

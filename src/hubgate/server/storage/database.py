@@ -80,8 +80,10 @@ class TextIndex(Protocol):
 
     def parameters(self, query: TextQuery) -> Params: ...
 
-    async def prepare(self, tx: Tx) -> None:
-        """Prepare a transaction for the queries below, once."""
+    async def prepare(self, tx: Tx, *, only_searches: bool) -> None:
+        """Prepare a transaction for the queries below, once; with `only_searches` if it has no other statements than
+        these and look-ups by key.
+        """
 
     async def is_selective(self, tx: Tx, query: TextQuery, limit: int) -> bool:
         """Whether at most `limit` documents match, so that `matching` is the fastest way to find them."""

@@ -6,6 +6,8 @@ from hubgate.server.storage.text_query import AllOf, AnyOf, Term, TextQuery
 
 # Pages of the index that are written at once, in a few milliseconds.
 PAGES_PER_STEP = 200
+# For each result: so many matches are read before their access is checked (text_query.py).
+CHECKED_FOR_EACH = 3
 
 
 class SqliteTextIndex:
@@ -22,7 +24,7 @@ class SqliteTextIndex:
         excluded = "".join(f" NOT ({_all_of(each, query.mark)})" for each in query.none_of)
         return {"words": f"({_all_of(groups, query.mark)}){excluded}"}
 
-    async def prepare(self, _tx: Tx) -> None: ...
+    async def prepare(self, _tx: Tx, *, only_searches: bool) -> None: ...
 
     async def is_selective(self, tx: Tx, query: TextQuery, limit: int) -> bool:
         rows = await tx.all(
@@ -32,10 +34,21 @@ class SqliteTextIndex:
         return len(rows) <= limit
 
     async def newest(self, tx: Tx, query: TextQuery, before: int | None, limit: int) -> list[tuple[int, str]]:
-        """FTS5 returns rows in the order of their ids, so a common word costs no more than a rare one."""
+        if query.has_many_owners:
+            checked = CHECKED_FOR_EACH * limit
+            rows = await self._newest(tx, query.with_few_tokens, before, checked)
+            visible = query.visible_among(rows)
+            if len(visible) >= limit or len(rows) < checked:
+                return visible[:limit]
+        return [row[:2] for row in await self._newest(tx, query, before, limit)]
+
+    async def _newest(self, tx: Tx, query: TextQuery, before: int | None, limit: int) -> list[tuple[int, str, str]]:
+        """With the access. FTS5 returns rows in the order of their ids, so a common word costs no more than a rare
+        one.
+        """
         rows = await tx.all(
             f"""
-            SELECT found.id, d.target FROM (
+            SELECT found.id, d.target, d.access FROM (
                 SELECT rowid AS id FROM search_words
                 WHERE search_words MATCH :words {"" if before is None else "AND rowid < :before"}
                 ORDER BY rowid DESC LIMIT :limit
@@ -43,7 +56,7 @@ class SqliteTextIndex:
             """,
             {**self.parameters(query), "before": before, "limit": limit},
         )
-        return [(row["id"], row["target"]) for row in rows]
+        return [(row["id"], row["target"], row["access"]) for row in rows]
 
     async def parts(self, tx: Tx) -> int:
         """Every transaction adds a part to the index, and each token of a query is looked up in every part. FTS5 merges

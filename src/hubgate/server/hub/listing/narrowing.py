@@ -36,7 +36,7 @@ async def narrow(tx: Tx, index: TextIndex, repo_filter: RepoFilter, visible: Vis
     """The parameters of `TextIndex.matching`; None if the list is better read in order."""
     if not (repo_filter.search_terms or repo_filter.tags) or not await is_complete(tx):
         return None
-    await index.prepare(tx)
+    await index.prepare(tx, only_searches=False)
     groups: list[AnyOf] = [any_of([tag_token(tag)]) for tag in repo_filter.tags]
     for text in repo_filter.search_terms:
         groups += await _groups_of(tx, index, text.lower())

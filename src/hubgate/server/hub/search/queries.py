@@ -6,6 +6,8 @@ from msgspec import Struct
 
 from hubgate.server.access.visibility import VisibleCollections, VisibleRepos
 from hubgate.server.search.words import (
+    BEGINNINGS,
+    BEGINNINGS_OF_RESTS,
     MAX_QUERY_WORDS,
     PUBLIC,
     created_token,
@@ -18,8 +20,6 @@ from hubgate.server.search.words import (
 from hubgate.server.storage.text_query import Access, AllOf, AnyOf, Term
 
 LONGEST_TEXT = 200
-# Shorter parts of names occur nearly everywhere.
-MIN_PART_LENGTH = 3
 
 # By word: the ids of owners whose names match.
 OwnersByWord = Mapping[str, Sequence[str]]
@@ -68,8 +68,9 @@ def tiers(text: SearchText, owners: OwnersByWord) -> list[AllOf]:
     """
     if text.owner_words and all(owners.get(word) for word in text.owner_words):
         owned = tuple(any_of(map(owner_token, owners[word])) for word in text.owner_words)
+        begins = tuple(_begins(word, {}) for word in text.name_words)
         anywhere = tuple(_anywhere(word, {}) for word in text.name_words)
-        return [(any_of([exact_token(text.name)]), *owned), (*anywhere, *owned)]
+        return [(any_of([exact_token(text.name)]), *owned), (*begins, *owned), (*anywhere, *owned)]
     # Without an owner, as in "and/or", the slash has no meaning.
     return [
         (any_of([exact_token(text.text)]),),
@@ -78,15 +79,26 @@ def tiers(text: SearchText, owners: OwnersByWord) -> list[AllOf]:
     ]
 
 
+def beginning(word: str) -> Term:
+    """Names with a word that begins with this one."""
+    return Term(word, is_prefix=len(word) not in BEGINNINGS and len(word) > 1)
+
+
+def _inside(word: str) -> AnyOf:
+    """Names with a word that has this one after its first character."""
+    if len(word) < BEGINNINGS_OF_RESTS.start:
+        return ()
+    return (Term(f"~{word}", is_prefix=len(word) not in BEGINNINGS_OF_RESTS),)
+
+
 def _begins(word: str, owners: OwnersByWord) -> AnyOf:
-    return (Term(word, is_prefix=len(word) > 1), *any_of(map(owner_token, owners.get(word, ()))))
+    return (beginning(word), *any_of(map(owner_token, owners.get(word, ()))))
 
 
 def _anywhere(word: str, owners: OwnersByWord) -> AnyOf:
-    parts = (Term(f"~{word}", is_prefix=True),) if len(word) >= MIN_PART_LENGTH else ()
-    return (*_begins(word, owners), *parts, Term(f".{word}"))
+    return (*_begins(word, owners), *_inside(word), Term(f".{word}"))
 
 
 def containing(word: str) -> AnyOf:
-    """Names that contain a word of at least two characters."""
-    return (Term(word, is_prefix=True), Term(f"~{word}", is_prefix=True))
+    """Names that contain a word of at least three characters."""
+    return (beginning(word), *_inside(word))

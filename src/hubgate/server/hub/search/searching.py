@@ -15,12 +15,20 @@ from hubgate.server.access.visibility import visible_collections, visible_repos
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.search import store
-from hubgate.server.hub.search.queries import OwnersByWord, SearchText, any_of, parse, tiers, visible_documents
+from hubgate.server.hub.search.queries import (
+    OwnersByWord,
+    SearchText,
+    any_of,
+    beginning,
+    parse,
+    tiers,
+    visible_documents,
+)
 from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.search.store import is_complete
 from hubgate.server.search.words import PUBLIC, exact_token, kind_token
 from hubgate.server.storage.database import TextIndex, Tx
-from hubgate.server.storage.text_query import Access, Term, TextQuery
+from hubgate.server.storage.text_query import Access, TextQuery
 
 # The tier and the number of the last document shown.
 CURSOR = (int, int)
@@ -79,7 +87,7 @@ async def search(
     searched, index = parse(text), repos.db.text_index
 
     async def read(tx: Tx) -> SearchResults:
-        await index.prepare(tx)
+        await index.prepare(tx, only_searches=True)
         owners = await _owners_by_word(tx, index, searched)
 
         async def page_of_section(section: Section, request: PageRequest) -> Page[Found]:
@@ -124,7 +132,7 @@ async def _owners_by_word(tx: Tx, index: TextIndex, searched: SearchText) -> Own
 async def _owners_of(tx: Tx, index: TextIndex, word: str) -> list[str]:
     """Owners of a word, first the owner who has that name."""
     named = await index.newest(tx, TextQuery("account", (any_of([exact_token(word)]),)), None, 1)
-    begins = await index.newest(tx, TextQuery("account", ((Term(word, is_prefix=True),),)), None, MAX_OWNERS_OF_WORD)
+    begins = await index.newest(tx, TextQuery("account", ((beginning(word),),)), None, MAX_OWNERS_OF_WORD)
     return list(dict.fromkeys(target for _, target in (*named, *begins)))[:MAX_OWNERS_OF_WORD]
 
 

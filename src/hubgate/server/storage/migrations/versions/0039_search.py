@@ -50,9 +50,15 @@ def _index_on_sqlite() -> None:
 def _index_on_postgres() -> None:
     op.execute(
         """
-        CREATE INDEX ix_search_documents_words ON search_documents USING gin (
-            array_to_tsvector(array_remove(string_to_array(access || ' ' || names || ' ' || texts, ' '), '')),
-            (string_to_array(access, ' '))
-        ) WITH (gin_pending_list_limit = 256)
+        ALTER TABLE search_documents ADD COLUMN search_words tsvector GENERATED ALWAYS AS (
+            array_to_tsvector(array_remove(string_to_array(access || ' ' || names || ' ' || texts, ' '), ''))
+        ) STORED
+        """
+    )
+    op.execute("ALTER TABLE search_documents SET (toast_tuple_target = 8160)")
+    op.execute(
+        """
+        CREATE INDEX ix_search_documents_words ON search_documents
+        USING gin (search_words, (string_to_array(access, ' '))) WITH (gin_pending_list_limit = 256)
         """
     )
