@@ -10,7 +10,7 @@ every match, but the operator for arrays reads only the documents of these owner
 
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.sqltext import Params
-from hubgate.server.storage.text_query import AllOf, AnyOf, Term, TextQuery
+from hubgate.server.storage.text_query import CHECKED_FOR_EACH, AllOf, AnyOf, Term, TextQuery
 
 _PUBLIC = "search_words @@ CAST(:words AS tsquery)"
 # The subquery is run once, not for every document.
@@ -21,8 +21,6 @@ MAX_SORTED = 3_000
 # Documents that are checked before the index is read, and if so many match that the index would take longer.
 CHECKED_FIRST = 200
 MAX_CHECKED = 4_000
-# Matches that are read whoever may see them (text_query.py).
-MAX_FEW = 300
 
 
 class PostgresTextIndex:
@@ -58,24 +56,28 @@ class PostgresTextIndex:
         newest, few = await self._newest_or_few(tx, query, before, limit, checked, common)
         if common <= len(newest) < limit:
             newest = await self._among_newest(tx, query, before, limit)
-        elif len(newest) < limit and len(few) <= MAX_FEW:
-            return sorted(query.visible_among(few), reverse=True)[:limit]
+        elif len(newest) < limit:
+            visible = sorted(query.visible_among(few), reverse=True)
+            if len(visible) >= limit or len(few) < CHECKED_FOR_EACH * limit:
+                return visible[:limit]
         return newest if len(newest) == limit else await self._sorted(tx, query, before, limit)
 
     async def _newest_or_few(
         self, tx: Tx, query: TextQuery, before: int | None, limit: int, checked: int, common: int
     ) -> tuple[list[tuple[int, str]], list[tuple[int, str, str]]]:
-        """The newest matches among the newest documents; if less than `common`, also at most MAX_FEW + 1 of all matches
-        with their access.
+        """The newest matches among the newest documents; if less than `common`, also the newest of MAX_SORTED matches,
+        whoever may see them, with their access.
         """
         rows = await tx.all(
             f"""
             WITH newest AS MATERIALIZED ({_newest(query, before)})
             SELECT id, target, NULL AS access FROM newest
             UNION ALL (
-                SELECT id, target, access FROM search_documents
-                WHERE search_words @@ CAST(:few_words AS tsquery) AND (SELECT count(*) FROM newest) < :common
-                {_before(before)} LIMIT {MAX_FEW + 1}
+                SELECT id, target, access FROM (
+                    SELECT id, target, access FROM search_documents
+                    WHERE search_words @@ CAST(:few_words AS tsquery) AND (SELECT count(*) FROM newest) < :common
+                    {_before(before)} LIMIT {MAX_SORTED}
+                ) matches ORDER BY id DESC LIMIT :few
             )
             """,
             {
@@ -84,6 +86,7 @@ class PostgresTextIndex:
                 "section": query.section,
                 "before": before,
                 "limit": limit,
+                "few": CHECKED_FOR_EACH * limit,
                 "checked": checked,
                 "common": common,
             },

@@ -2,12 +2,10 @@
 
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.sqltext import Params
-from hubgate.server.storage.text_query import AllOf, AnyOf, Term, TextQuery
+from hubgate.server.storage.text_query import CHECKED_FOR_EACH, AllOf, AnyOf, Term, TextQuery
 
 # Pages of the index that are written at once, in a few milliseconds.
 PAGES_PER_STEP = 200
-# For each result: so many matches are read before their access is checked (text_query.py).
-CHECKED_FOR_EACH = 3
 
 
 class SqliteTextIndex:

@@ -8,6 +8,8 @@ from msgspec.structs import replace
 # Engines look up each token of a query, which takes milliseconds for hundreds of owners of private documents. With more
 # than so many, a few matches are read first, and who may see them is checked afterwards.
 MAX_PRIVATE_TOKENS = 8
+# For each result.
+CHECKED_FOR_EACH = 3
 
 # The sections of documents. Each token is stored with the mark of its section in front, so that a section is searched
 # as if it had an index of its own.
