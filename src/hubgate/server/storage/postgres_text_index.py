@@ -66,7 +66,7 @@ class PostgresTextIndex:
         self, tx: Tx, query: TextQuery, before: int | None, limit: int, checked: int, common: int
     ) -> tuple[list[tuple[int, str]], list[tuple[int, str, str]]]:
         """The newest matches among the newest documents; if less than `common`, also the newest of MAX_SORTED matches,
-        whoever may see them, with their access.
+        also those that the caller may not see, with their access.
         """
         rows = await tx.all(
             f"""
