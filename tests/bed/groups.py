@@ -17,6 +17,7 @@ from tests.bed.times import FOLDER
 
 
 def run(workers: str, fault_workers: str, options: list[str]) -> int:
+    _compile_tests()
     with tempfile.TemporaryFile() as faults_output:
         faults = _start("faults", fault_workers, ["tests/faults", *options], faults_output)
         # Selected by folder, not by marker, so that the workers of the fault tests need not import all other tests.
@@ -28,6 +29,19 @@ def run(workers: str, fault_workers: str, options: list[str]) -> int:
     for name, status in statuses.items():
         print(f"{name}: {f'FAILED with status {status}' if status else 'passed'}")
     return int(any(statuses.values()))
+
+
+def _compile_tests() -> None:
+    """Compile the tests of a fresh clone once, in two processes. Otherwise every worker compiles all of them."""
+    folders = sorted({file.parent for file in (ROOT / "tests").glob("*/test_*.py")})
+    if all((folder / "__pycache__").exists() for folder in folders):
+        return
+    halves = [
+        subprocess.Popen([sys.executable, "-m", "pytest", "-q", "--collect-only", *half], stdout=subprocess.DEVNULL)
+        for half in (folders[::2], folders[1::2])
+    ]
+    for half in halves:
+        half.wait()
 
 
 def _start(name: str, workers: str, options: list[str], output: IO[bytes] | None) -> "subprocess.Popen[bytes]":
