@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 
 import msgspec
-from starlette.responses import PlainTextResponse, Response
 
 from hubgate.server.errors import (
     Forbidden,
@@ -16,6 +15,7 @@ from hubgate.server.errors import (
     Unavailable,
 )
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import PlainTextResponse, Response
 from hubgate.server.http.surface import ErrorShape, Surface
 
 ErrorPage = Callable[[HubRequest, HubError], Response]
