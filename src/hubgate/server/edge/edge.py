@@ -149,7 +149,7 @@ class Edge(Struct, frozen=True):
         if found is None:
             return None
         nearest = found.nearest
-        if nearest.surface is Surface.PAGE and exchange.surface_by_prefix.value.errors in _PROGRAM_SHAPES:
+        if nearest.surface is Surface.PAGE and exchange.surface_by_prefix.rules.errors in _PROGRAM_SHAPES:
             # /{namespace}/{repo} matches nearly every address; an address for programs is not a repo's page.
             return None
         # Set before any check fails, so that every error has the shape of its surface.
@@ -162,9 +162,9 @@ class Edge(Struct, frozen=True):
         request itself."""
         found = self._match(request, exchange)
         check_head(request.scope, request.headers)
-        if found is None and not exchange.surface.value.cors:
+        if found is None and not exchange.surface.rules.cors:
             raise NotFound(NOTHING_HERE)
-        open_routes = [route for route in found.routes if route.surface.value.cors] if found else []
+        open_routes = [route for route in found.routes if route.surface.rules.cors] if found else []
         request_headers = ALLOWED_HEADERS
         if open_routes:
             exchange.route = open_routes[0]

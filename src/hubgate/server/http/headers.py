@@ -72,7 +72,7 @@ def preflight(methods: Iterable[str], allowed_headers: str) -> dict[str, str]:
 
 def _standard(policy: HeaderPolicy, secure: bool) -> dict[str, str]:
     surface = policy.surface
-    content_policy = _SANDBOX_POLICY if surface.value.sandboxed else _DATA_POLICY
+    content_policy = _SANDBOX_POLICY if surface.rules.sandboxed else _DATA_POLICY
     if surface is Surface.PAGE:
         content_policy = _PAGE_POLICY
     if surface is Surface.PAGE and not policy.leaves_hub:
@@ -87,7 +87,7 @@ def _standard(policy: HeaderPolicy, secure: bool) -> dict[str, str]:
         # For browsers that do not know frame-ancestors.
         lines["x-frame-options"] = "DENY"
         lines["permissions-policy"] = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
-    if surface.value.cors:
+    if surface.rules.cors:
         lines["access-control-allow-origin"] = "*"
         lines["access-control-expose-headers"] = _EXPOSE_HEADERS
     if secure:

@@ -7,7 +7,6 @@ a repeated single-value header is rejected, and so is a body with two lengths.
 
 import asyncio
 import re
-from itertools import chain
 
 from hubgate.server.errors import BadRequest, HeadersTooLarge, PayloadTooLarge, RequestTimeout
 from hubgate.server.http.asgi import Message, Receive, RequestHeaders, Scope
@@ -38,7 +37,9 @@ def check_head(scope: Scope, headers: RequestHeaders) -> None:
     values = headers.first
     if len(values) < len(headers.raw):
         _check_repeated(headers)
-    size = sum(map(len, chain.from_iterable(headers.raw)))
+    size = 0
+    for name, value in headers.raw:
+        size += len(name) + len(value)
     if size > MAX_HEADER_BYTES:
         raise HeadersTooLarge("The headers are too large.")
     if len(scope["raw_path"]) + len(scope["query_string"]) > LONGEST_TARGET:
@@ -103,6 +104,9 @@ class BoundedBody:
         self._received += len(message.get("body", b""))
         if self._received > self._cap:
             raise self._too_large()
+        if self._received == self._length > 0:
+            # One server announces the end of such a body in another message, which need not be awaited.
+            message["more_body"] = False
         if not message.get("more_body", False):
             self.complete = True
             if self._on_complete is not None:

@@ -53,13 +53,13 @@ class HubRequest:
         headers: RequestHeaders,
         request_id: str,
         client_ip: str,
-        caller: JobCaller,
+        job_caller: JobCaller,
     ) -> None:
         self.scope, self.receive, self.headers = scope, receive, headers
         self.method: str = scope["method"]
         self.request_id, self.client_ip = request_id, client_ip
         # The caller that jobs in threads and subprocesses are charged to.
-        self.job_caller = caller
+        self.job_caller = job_caller
         # An `access.caller.Caller`, set by the guard.
         self.caller: Any = None
         self.path_params: dict[str, str] = {}

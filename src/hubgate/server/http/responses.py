@@ -42,13 +42,16 @@ class Response:
         return content.encode() if isinstance(content, str) else bytes(content)
 
     def raw_headers(self) -> RawHeaders:
+        raw: RawHeaders = []
         headers = self.headers
-        raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
-        if "content-length" not in headers and self.status_code not in _WITHOUT_LENGTH:
+        for name, value in headers.items():
+            raw.append((name.encode("latin-1"), value.encode("latin-1")))
+        if self.status_code not in _WITHOUT_LENGTH and "content-length" not in headers:
             raw.append((b"content-length", b"%d" % len(self.body)))
         if self.media_type is not None and "content-type" not in headers:
             raw.append((b"content-type", _content_type(self.media_type)))
-        raw += [(b"set-cookie", cookie) for cookie in self.cookies]
+        for cookie in self.cookies:
+            raw.append((b"set-cookie", cookie))
         return raw
 
     def set_cookie(self, name: str, value: str, *, max_age: int | None, secure: bool) -> None:
