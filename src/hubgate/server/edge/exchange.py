@@ -76,8 +76,9 @@ class Exchange:
     async def answer(self, response: Response) -> None:
         """Send a response that is in memory: its head and its body."""
         prefix = "http.response" if self.websocket is None else "websocket.http.response"
-        self.status = response.status_code
+        # First: a header that cannot be encoded is an error that can still be answered.
         headers = self._with_standard_headers(response.raw_headers())
+        self.status = response.status_code
         await self._send({"type": prefix + ".start", "status": self.status, "headers": headers})
         await self._send({"type": prefix + ".body", "body": b"" if self.method == "HEAD" else response.body})
 
@@ -94,7 +95,7 @@ class Exchange:
             # Stop here: the body of a large response need not be produced.
             raise ClientDisconnect
         if self.websocket is not None and message["type"].startswith("http."):
-            message["type"] = "websocket." + message["type"]
+            message = {**message, "type": "websocket." + message["type"]}
         await self._send(message)
 
     def _with_standard_headers(self, given: RawHeaders) -> RawHeaders:
@@ -117,8 +118,7 @@ class Exchange:
 
 def request_id_of(headers: RequestHeaders) -> str:
     """The id that the client sent, or a new one."""
-    if any(name in headers.first for name in _ID_HEADERS):
-        for name, value in headers.raw:
-            if name in _ID_HEADERS and _GIVEN_ID.match(value):
-                return value.decode()
-    return new_request_id()
+    if headers.first.keys().isdisjoint(_ID_HEADERS):
+        return new_request_id()
+    given = (value for name, value in headers.raw if name in _ID_HEADERS and _GIVEN_ID.match(value))
+    return next((value.decode() for value in given), None) or new_request_id()
