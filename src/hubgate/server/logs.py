@@ -113,8 +113,8 @@ class LineHandler(logging.StreamHandler[TextIO]):
 
     def _write_waiting(self) -> None:
         self._timer = None
-        # As with other lines, an error of the stream is not raised: there is no other place to report it.
-        with contextlib.suppress(OSError, ValueError):
+        # As with other lines, the hub runs on if standard error was closed before or after its start.
+        with contextlib.suppress(OSError, ValueError, AttributeError):
             while self._waiting:
                 text = self._waiting.popleft()
                 while self._waiting and len(text) + len(self._waiting[0]) <= select.PIPE_BUF:
