@@ -89,15 +89,20 @@ class LineHandler(logging.StreamHandler[TextIO]):
         self._format_request = formatter.format_request
         # A deque, because a thread may write it while the event loop appends.
         self._waiting: deque[str] = deque()
-        self._timer: asyncio.TimerHandle | None = None
+        self._is_timer_set = False
 
     def add_request(self, line: RequestLine) -> None:
         """Log a request. Called by the event loop."""
         self._waiting.append(self._format_request(line) + "\n")
         if len(self._waiting) >= MOST_WAITING:
             self.flush()
-        elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(LONGEST_WAIT, self.flush)
+        if not self._is_timer_set:
+            self._is_timer_set = True
+            asyncio.get_running_loop().call_later(LONGEST_WAIT, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._is_timer_set = False
+        self.flush()
 
     def emit(self, record: logging.LogRecord) -> None:
         self._write_waiting()
@@ -112,7 +117,6 @@ class LineHandler(logging.StreamHandler[TextIO]):
             self.release()
 
     def _write_waiting(self) -> None:
-        self._timer = None
         # As with other lines, the hub runs on if standard error was closed before or after its start.
         with contextlib.suppress(OSError, ValueError, AttributeError):
             while self._waiting:
