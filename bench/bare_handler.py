@@ -9,8 +9,7 @@ import json
 import socket
 import sys
 
-from starlette.types import ASGIApp, Receive, Scope, Send
-
+from hubgate.server.http.asgi import ASGIApp, Receive, Scope, Send
 from hubgate.server.worker.child import stop_event
 from hubgate.server.worker.servers import BACKLOG, serve_with_granian
 

@@ -16,7 +16,7 @@ from tests.bed.clock import FrozenClock
 
 from hubgate.server.egress.client import Egress
 from hubgate.server.hub.context import Limits
-from hubgate.server.logs import JsonFormatter
+from hubgate.server.logs import JsonFormatter, LineHandler
 from hubgate.server.resources import Hub, open_hub
 from hubgate.server.settings import Settings
 from hubgate.server.startup import with_actual_port
@@ -41,6 +41,7 @@ class RunningHub:
         self._listener = bind(self.settings.host, self.settings.port)
         self.settings = with_actual_port(self.settings, self._listener.getsockname()[1])
         self._log = io.StringIO()
+        self._log_handler = LineHandler(self._log, JsonFormatter())
         self._up = threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -56,6 +57,7 @@ class RunningHub:
     @property
     def log(self) -> str:
         """The log so far, in the operator's format."""
+        self._log_handler.flush()
         return self._log.getvalue()
 
     def client(self, **options: object) -> httpx.Client:
@@ -92,9 +94,7 @@ class RunningHub:
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        handler = logging.StreamHandler(self._log)
-        handler.setFormatter(JsonFormatter())
-        logging.getLogger().addHandler(handler)
+        logging.getLogger().addHandler(self._log_handler)
         logging.getLogger("hubgate").setLevel(logging.INFO)
         opened = await open_hub(self.settings, self.clock)
         self._hub = replace(opened, egress=self.egress or opened.egress, limits=self.limits)
@@ -103,7 +103,7 @@ class RunningHub:
             await server(testbuild.build(self._hub), self._listener, self._stop, self._up.set, self._hub.end_streams)
         finally:
             await self._hub.close()
-            logging.getLogger().removeHandler(handler)
+            logging.getLogger().removeHandler(self._log_handler)
             self._listener.close()
 
 

@@ -1,11 +1,10 @@
 """The test build: the real hub plus routes that exist only in tests. tests/bed/testserve.py starts it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import msgspec
-from starlette.responses import Response, StreamingResponse
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
@@ -28,6 +27,8 @@ from hubgate.server.edge.routes import (
 from hubgate.server.errors import OutcomeUnknown, StorageUnavailable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
+from hubgate.server.http.streaming import StreamedResponse
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.paging import next_link, page_of, parse_page
@@ -97,22 +98,22 @@ def routes(hub: Hub) -> list[Route]:
         identity = caller_of(request).identity
         return JsonResponse({"kind": identity.kind.name})
 
-    async def pipe(request: HubRequest) -> Response:
-        async def answer() -> AsyncIterator[bytes]:
+    async def pipe(request: HubRequest) -> StreamedResponse:
+        async def answer() -> AsyncGenerator[bytes, None]:
             yield b" "
             total = 0
             async for part in request.stream():
                 total += len(part)
             yield str(total).encode()
 
-        return StreamingResponse(answer())
+        return StreamedResponse(answer(), {})
 
-    async def endless(_: HubRequest) -> Response:
-        async def answer() -> AsyncIterator[bytes]:
+    async def endless(_: HubRequest) -> StreamedResponse:
+        async def answer() -> AsyncGenerator[bytes, None]:
             while True:
                 yield b"x"
 
-        return StreamingResponse(answer())
+        return StreamedResponse(answer(), {})
 
     async def unavailable(request: HubRequest) -> Response:
         kind = OutcomeUnknown if "unknown" in request.query() else StorageUnavailable

@@ -17,7 +17,6 @@ from typing import Any, NoReturn
 import httpx
 from jinja2 import ChoiceLoader, FileSystemLoader
 from msgspec.structs import replace
-from starlette.responses import Response
 from tests.bed.forked_serve import fork_module
 from tests.bed.processes import hub_process
 from tests.browser import (
@@ -41,6 +40,7 @@ from hubgate.server.edge.edge import Edge
 from hubgate.server.edge.routes import PublicHandler, Route, public
 from hubgate.server.http.csrf import Csrf
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.device.decision import DeviceNotFound, find_pending
 from hubgate.server.resources import Hub

@@ -1,12 +1,12 @@
 """Matching on the raw path, as existing clients need it."""
 
 import pytest
-from starlette.responses import Response
 from tests.bed.running_hub import RunningHub
 
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.edge.table import RouteTable
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 
 pytestmark = pytest.mark.one_engine

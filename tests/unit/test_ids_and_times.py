@@ -1,4 +1,6 @@
 import re
+import subprocess
+import sys
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +15,15 @@ def test_ids_are_24_hex_and_ordered_by_microsecond() -> None:
     assert all(is_id(one) for one in made)
     assert not is_id(made[0].upper() + "x")
     assert len({new_id(1) for _ in range(1000)}) == 1000
+
+
+def test_a_forked_process_creates_other_ids() -> None:
+    program = (
+        "import os; from hubgate.server.ids import new_id, new_request_id; child = os.fork();"
+        "print(new_id(1), new_request_id(), flush=True); child and os.wait()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert len(set(done.stdout.split())) == 4
 
 
 @given(st.integers(0, 4_102_444_800 * SECOND))

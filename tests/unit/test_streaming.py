@@ -5,9 +5,9 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
-from starlette.requests import ClientDisconnect
 
 from hubgate.server.errors import StorageUnavailable
+from hubgate.server.http.asgi import ClientDisconnect
 from hubgate.server.http.streaming import StreamedResponse
 
 

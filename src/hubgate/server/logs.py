@@ -3,12 +3,19 @@
 Data that may contain a secret is not logged: no query strings, bodies or headers, the route's pattern instead of the
 path, and only the type and frames of library errors, whose messages may quote a bound value. As a second safeguard,
 a redactor removes everything that looks like a credential from free text.
+
+Lines of requests are written together, a few times a second: a system call for each would take longer than the rest of
+the line. All other lines are written at once, after the lines that were logged before them.
 """
 
+import asyncio
+import contextlib
 import logging
 import re
+import select
 import sys
 import traceback
+from collections import deque
 from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import TextIO
@@ -18,6 +25,10 @@ import msgspec
 from hubgate.server.clock import iso
 
 current_request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
+
+# How long the line of a request waits for others, in seconds, and how many wait at most.
+LONGEST_WAIT = 0.1
+MOST_WAITING = 16
 
 HIDDEN = "[hidden]"
 _CREDENTIALS = re.compile(
@@ -63,16 +74,62 @@ class _Line(msgspec.Struct, omit_defaults=True):
 
 class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        request: RequestLine | None = getattr(record, "request", None)
-        return msgspec.json.encode(request or _line(record)).decode()
+        return msgspec.json.encode(_line(record)).decode()
+
+    def format_request(self, line: RequestLine) -> str:
+        return msgspec.json.encode(line).decode()
 
 
-def log_request(logger: logging.Logger, line: RequestLine) -> None:
-    """Log a request. The record is built by hand because `Logger.info` would search the stack for the caller."""
-    if logger.isEnabledFor(logging.INFO):
-        record = logging.LogRecord(logger.name, logging.INFO, "", 0, "request", (), None)
-        record.request = line
-        logger.handle(record)
+class LineHandler(logging.StreamHandler[TextIO]):
+    """Writes log lines to a stream. `flush` writes the lines of requests that wait; `logging.shutdown` calls it too."""
+
+    def __init__(self, stream: TextIO, formatter: JsonFormatter) -> None:
+        super().__init__(stream)
+        self.setFormatter(formatter)
+        self._format_request = formatter.format_request
+        # A deque, because a thread may write it while the event loop appends.
+        self._waiting: deque[str] = deque()
+        self._is_timer_set = False
+
+    def add_request(self, line: RequestLine) -> None:
+        """Log a request. Called by the event loop."""
+        self._waiting.append(self._format_request(line) + "\n")
+        if len(self._waiting) >= MOST_WAITING:
+            self.flush()
+        if not self._is_timer_set:
+            self._is_timer_set = True
+            asyncio.get_running_loop().call_later(LONGEST_WAIT, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._is_timer_set = False
+        self.flush()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._write_waiting()
+        super().emit(record)
+
+    def flush(self) -> None:
+        self.acquire()
+        try:
+            self._write_waiting()
+            super().flush()
+        finally:
+            self.release()
+
+    def _write_waiting(self) -> None:
+        # As with other lines, the hub runs on if standard error was closed before or after its start.
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            while self._waiting:
+                text = self._waiting.popleft()
+                while self._waiting and len(text) + len(self._waiting[0]) <= select.PIPE_BUF:
+                    text += self._waiting.popleft()
+                self.stream.write(text)
+
+
+def log_request(line: RequestLine) -> None:
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, LineHandler):
+            handler.add_request(line)
 
 
 def _line(record: logging.LogRecord) -> _Line:
@@ -109,8 +166,7 @@ def summary_of(error: BaseException) -> str:
 
 
 def configure(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(JsonFormatter())
+    handler = LineHandler(stream, JsonFormatter())
     # Our lines contain no thread or process data. The logging module documents these switches.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     root = logging.getLogger()

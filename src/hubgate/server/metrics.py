@@ -89,13 +89,16 @@ class PrometheusMetrics:
             for name, meaning in _JOBS.items()
         }
         self._gauges: dict[str, Gauge] = {}
+        # The library looks up the series of labels under a lock, which takes longer than to count.
+        self._requests_of = cache(self._requests.labels)
+        self._seconds_of = cache(self._seconds.labels)
         for each in POOL_METRICS:
             each.on_change = self._jobs_changed
             self._jobs_changed(each)
 
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
-        self._requests.labels(route, method, str(status)).inc()
-        self._seconds.labels(route).observe(seconds)
+        self._requests_of(route, method, status).inc()
+        self._seconds_of(route).observe(seconds)
 
     def set_gauges(self, values: Mapping[str, float]) -> None:
         from prometheus_client import Gauge

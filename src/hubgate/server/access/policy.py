@@ -5,7 +5,7 @@ scope. Private resources are hidden from callers without access. A token without
 names the scopes that would help; without a read scope, a private resource is reported as not found.
 """
 
-from collections.abc import Iterable
+from functools import cache
 from itertools import chain
 from typing import NoReturn
 
@@ -228,7 +228,7 @@ def _check_scopes(
         lacking.insert(0, _in_registry_order(sufficient))
     if not lacking:
         return ALLOWED
-    helpful = _in_registry_order(chain.from_iterable(lacking))
+    helpful = _in_registry_order(tuple(chain.from_iterable(lacking)))
     # The registry lists the riskiest scopes first. A client requests every scope that a challenge names.
     weakest = tuple(group[-1] for group in lacking)
     needs = ", and ".join(" or ".join(group) for group in lacking)
@@ -249,9 +249,10 @@ def _check_scopes(
     return forbid(f"This token needs the scope {needs} to {rule.verb_phrase}.", helpful, weakest)
 
 
-def _in_registry_order(names: Iterable[str]) -> tuple[str, ...]:
-    required = set(names)
-    return tuple(scope.name for scope in BUILT_IN_SCOPES if scope.name in required)
+# Cached: the rules name few combinations.
+@cache
+def _in_registry_order(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(scope.name for scope in BUILT_IN_SCOPES if scope.name in names)
 
 
 def _hidden_repo(identity: Identity) -> Decision:

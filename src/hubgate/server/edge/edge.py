@@ -12,26 +12,25 @@ because stopping could leave a change half done.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from urllib.parse import quote
 
 from msgspec import Struct
-from starlette.requests import ClientDisconnect
-from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hubgate.server.edge.exchange import Exchange
+from hubgate.server.edge.exchange import Exchange, request_id_of
 from hubgate.server.edge.routes import Route
 from hubgate.server.edge.table import RouteMatch, RouteTable
 from hubgate.server.egress.tunnel_links import PREFIX, TunnelLinks
 from hubgate.server.errors import BadGateway, BadRequest, GatewayTimeout, HubError, NotFound, Unavailable
+from hubgate.server.http.asgi import ASGIApp, ClientDisconnect, Message, Receive, RequestHeaders, Scope, Send
 from hubgate.server.http.client_address import Networks, client_address
 from hubgate.server.http.csrf import CSRF_FIELD, Csrf
 from hubgate.server.http.headers import ALLOWED_HEADERS, StandardHeaders, preflight
 from hubgate.server.http.intake import BoundedBody, check_head
 from hubgate.server.http.render import ErrorRenderer
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.surface import ErrorShape, Surface, surface_of
+from hubgate.server.http.responses import Response
+from hubgate.server.http.surface import ErrorShape, Surface
 from hubgate.server.jobs.caller import ClientLeft, JobCaller, current_job_caller
 from hubgate.server.logs import current_request_id, summary_of
 from hubgate.server.metrics import Metrics
@@ -71,26 +70,30 @@ class Edge(Struct, frozen=True):
         elif scope["type"] != "http":
             # Resources are opened and closed around the server (worker/web.py).
             raise RuntimeError(f"unsupported protocol: {scope['type']}")
-        self._map_tunnel_host(scope)
-        exchange = Exchange(scope, send, surface_of(scope["raw_path"]), self.headers, websocket)
-        request = HubRequest(scope, receive)
-        request.request_id = exchange.request_id
-        request.client_ip = client_address(scope, self.trusted_proxies)
-        token = current_request_id.set(request.request_id)
+        headers = RequestHeaders(scope["headers"])
+        if self.tunnel_links.has_own_host:
+            self._map_tunnel_host(scope, headers)
+        request_id, client_ip = request_id_of(headers), client_address(scope, self.trusted_proxies)
+        # Jobs are charged to the client's address until the guard finds the user.
+        job_caller = JobCaller(client_ip, may_abandon=scope["method"] in _READ_ONLY)
+        request = HubRequest(scope, receive, headers, request_id, client_ip, job_caller)
+        exchange = Exchange(scope, send, request_id, self.headers, websocket)
+        id_token, caller_token = current_request_id.set(request_id), current_job_caller.set(job_caller)
         try:
-            with _jobs_charged_to_client(request):
-                await self._respond(request, exchange)
+            await self._respond(request, exchange)
         finally:
-            exchange.record(self.metrics, request.client_ip)
-            current_request_id.reset(token)
+            job_caller.close()
+            if request.bounded_body is not None:
+                request.bounded_body.close()
+            exchange.record(self.metrics, client_ip)
+            current_job_caller.reset(caller_token)
+            current_request_id.reset(id_token)
 
     async def _respond(self, request: HubRequest, exchange: Exchange) -> None:
         try:
             is_preflight = request.method == "OPTIONS"
             response = self._preflight(request, exchange) if is_preflight else await self._dispatch(request, exchange)
-            receive = exchange.body.disconnected if exchange.body else request.receive
-            scope, receive = exchange.websocket or (request.scope, receive)
-            await response(scope, receive, exchange.send)
+            await self._send(response, request, exchange)
         except ClientLeft:
             exchange.status = exchange.status or CLIENT_LEFT
         except ClientDisconnect:
@@ -109,17 +112,25 @@ class Edge(Struct, frozen=True):
             failure = HubError("Something went wrong. The error is logged under the request id.")
             await self._refuse(request, exchange, failure)
 
+    async def _send(self, response: ASGIApp, request: HubRequest, exchange: Exchange) -> None:
+        if isinstance(response, Response):
+            await exchange.answer(response)
+            return
+        receive = exchange.body.disconnected if exchange.body else request.receive
+        scope, receive = exchange.websocket or (request.scope, receive)
+        await response(scope, receive, exchange.send)
+
     async def _dispatch(self, request: HubRequest, exchange: Exchange) -> ASGIApp:
         found = self._match(request, exchange)
-        check_head(request.scope)
+        check_head(request.scope, request.headers)
         if found is None:
             if exchange.surface is Surface.PAGE:
                 await self.guard(request, None)
             raise NotFound(NOTHING_HERE)
-        route, request.scope["path_params"] = found.route, found.params
+        route, request.path_params = found.route, found.params
         if exchange.websocket and not route.websocket:
             raise BadRequest("This address does not accept a WebSocket.")
-        exchange.body = BoundedBody(request.receive, request.scope, route.body_cap, route.body_seconds)
+        exchange.body = BoundedBody(request.receive, request.headers, route.body_cap, route.body_seconds)
         request.read_body_through(exchange.body)
         exchange.body.check_declared_length()
         if not route.streams and not exchange.body.complete and _presents_credential(request):
@@ -138,7 +149,7 @@ class Edge(Struct, frozen=True):
         if found is None:
             return None
         nearest = found.nearest
-        if nearest.surface is Surface.PAGE and exchange.surface.value.errors in _PROGRAM_SHAPES:
+        if nearest.surface is Surface.PAGE and exchange.surface_by_prefix.rules.errors in _PROGRAM_SHAPES:
             # /{namespace}/{repo} matches nearly every address; an address for programs is not a repo's page.
             return None
         # Set before any check fails, so that every error has the shape of its surface.
@@ -150,10 +161,10 @@ class Edge(Struct, frozen=True):
         """Answer a CORS preflight. An unknown address on a CORS surface passes, so that the app can read the 404 of the
         request itself."""
         found = self._match(request, exchange)
-        check_head(request.scope)
-        if found is None and not exchange.surface.value.cors:
+        check_head(request.scope, request.headers)
+        if found is None and not exchange.surface.rules.cors:
             raise NotFound(NOTHING_HERE)
-        open_routes = [route for route in found.routes if route.surface.value.cors] if found else []
+        open_routes = [route for route in found.routes if route.surface.rules.cors] if found else []
         request_headers = ALLOWED_HEADERS
         if open_routes:
             exchange.route = open_routes[0]
@@ -168,16 +179,12 @@ class Edge(Struct, frozen=True):
             exchange.cut = True
             raise error
         response = self.errors.response(request, exchange.surface, error)
-        scope, receive = exchange.websocket or (request.scope, request.receive)
         with contextlib.suppress(ClientDisconnect):
-            await response(scope, receive, exchange.send)
+            await exchange.answer(response)
 
-    def _map_tunnel_host(self, scope: Scope) -> None:
+    def _map_tunnel_host(self, scope: Scope, headers: RequestHeaders) -> None:
         """Map a request to the host of a temporary link to the link's path. Such a host serves nothing else."""
-        if not self.tunnel_links.has_own_host:
-            return
-        host = next((value for name, value in scope["headers"] if name == b"host"), b"")
-        tunnel_id = self.tunnel_links.id_of_host(host.decode("latin-1"))
+        tunnel_id = self.tunnel_links.id_of_host(headers.get("host", ""))
         if tunnel_id is not None:
             scope["tunnel_host"] = True
             prefix = PREFIX + (quote(tunnel_id, safe="") or "-")
@@ -191,22 +198,8 @@ async def _receive_nothing() -> Message:
     return await never
 
 
-@contextlib.contextmanager
-def _jobs_charged_to_client(request: HubRequest) -> Iterator[None]:
-    """Charge the jobs of a request to the client's address, until the guard finds the user."""
-    request.job_caller = JobCaller(request.client_ip, may_abandon=request.method in _READ_ONLY)
-    token = current_job_caller.set(request.job_caller)
-    try:
-        yield
-    finally:
-        request.job_caller.close()
-        if request.bounded_body is not None:
-            request.bounded_body.close()
-        current_job_caller.reset(token)
-
-
 def _presents_credential(request: HubRequest) -> bool:
-    return "authorization" in request.headers or "cookie" in request.headers
+    return b"authorization" in request.headers.first or b"cookie" in request.headers.first
 
 
 def _report(error: HubError, *, begun: bool) -> None:

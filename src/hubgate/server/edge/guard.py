@@ -76,7 +76,7 @@ class Guard(Struct, frozen=True, dict=True):
             return await self.session_caller(request)
         depth.set_depth(request.headers.get(depth.HEADER))
         query = request.scope["query_string"]
-        if query and route.surface.value.cors and _has_token_parameter(query):
+        if query and route.surface.rules.cors and _has_token_parameter(query):
             # A token in the URL leaks to logs, histories and referrers (RFC 9700, section 4.3.2; attack O47).
             raise BadRequest("Send the token in the Authorization header, not in the address.")
         if route.surface is Surface.PAGE:
@@ -86,7 +86,7 @@ class Guard(Struct, frozen=True, dict=True):
             return None
         if route.surface is Surface.FILE and "authorization" not in request.headers:
             return await self.session_caller(request) if route.method == "GET" else ANONYMOUS
-        if route.surface.value.by_storage_token:
+        if route.surface.rules.by_storage_token:
             return await self._storage_caller(request, self._open_storage_token(request))
         if route.accepts_body_token and request.content_type == FORM_TYPE:
             request.body_token = (await request.read_form()).get("access_token")

@@ -26,7 +26,7 @@ _OAUTH_ERROR = {
 
 def document(table: RouteTable, base_url: str) -> dict[str, Any]:
     # Pages are left out: the document is for programs.
-    routes = [route for route in table.routes if route.surface.value.errors is not ErrorShape.PAGE]
+    routes = [route for route in table.routes if route.surface.rules.errors is not ErrorShape.PAGE]
     shapes = _Shapes([shape for route in routes for shape in _shapes_of(route)])
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
@@ -81,7 +81,7 @@ def _answer(meaning: str, shape: Any, shapes: "_Shapes") -> dict[str, Any]:
 
 
 def _error_answer(route: Route) -> dict[str, Any]:
-    match route.surface.value.errors:
+    match route.surface.rules.errors:
         case ErrorShape.TEXT:
             content: dict[str, Any] = {"text/plain": {"schema": {"type": "string"}}}
         case ErrorShape.LFS:

@@ -13,8 +13,6 @@ from typing import Any, Generic, NamedTuple, TypeVar, final
 
 import msgspec
 from msgspec.structs import replace
-from starlette.responses import RedirectResponse
-from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, caller_of
@@ -23,13 +21,15 @@ from hubgate.server.access.identity import CredentialKind, Identity
 from hubgate.server.access.policy import decide, refuse_missing
 from hubgate.server.access.resource import HUB, Account, Collection, Hub, Organization, Repo, Resource
 from hubgate.server.access.rule import RequiredCredential
-from hubgate.server.http.headers import ALLOWED_HEADERS, HeaderPolicy
+from hubgate.server.http.asgi import ASGIApp
+from hubgate.server.http.headers import ALLOWED_HEADERS, HeaderPolicy, policy_of
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import RedirectResponse
 from hubgate.server.http.surface import Surface
 
 T = TypeVar("T")
 
-# Every Starlette response is itself an ASGI application.
+# Every response is itself an ASGI application.
 PublicHandler = Callable[[HubRequest], Awaitable[ASGIApp]]
 Handler = Callable[[HubRequest, T], Awaitable[ASGIApp]]
 
@@ -274,7 +274,7 @@ class Route(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def header_policy(self) -> HeaderPolicy:
-        return HeaderPolicy(self.surface, self.secret_address, self.leaves_hub)
+        return policy_of(self.surface, self.secret_address, self.leaves_hub)
 
     @cached_property
     def parameters(self) -> list[str]:

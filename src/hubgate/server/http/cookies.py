@@ -8,9 +8,8 @@ the prefix, so the plain name is used. A hub accepts only the name that matches 
 import re
 from functools import cache
 
-from starlette.responses import Response
-
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 
 SESSION = "token"
 VISITOR = "csrf"
@@ -52,17 +51,9 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def set_cookie(response: Response, name: str, value: str, *, secure: bool, max_age: int | None = None) -> None:
     """Set a cookie; without `max_age` it lasts until the browser is closed."""
-    response.set_cookie(
-        cookie_name(name, secure=secure),
-        value,
-        max_age=max_age,
-        path="/",
-        secure=secure,
-        httponly=True,
-        samesite="lax",
-    )
+    response.set_cookie(cookie_name(name, secure=secure), value, max_age=max_age, secure=secure)
 
 
 def delete_cookie(response: Response, name: str, *, secure: bool) -> None:
     """Delete a cookie, with the same attributes: browsers ignore a deletion that breaks the rules of the prefix."""
-    response.delete_cookie(cookie_name(name, secure=secure), path="/", secure=secure, httponly=True, samesite="lax")
+    response.set_cookie(cookie_name(name, secure=secure), "", max_age=0, secure=secure)

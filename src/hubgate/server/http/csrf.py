@@ -10,11 +10,11 @@ import binascii
 import secrets
 
 from msgspec import Struct
-from starlette.responses import Response
 
 from hubgate.server.errors import Forbidden
 from hubgate.server.http.cookies import SESSION, VISITOR, is_duplicated, read_cookie, set_cookie
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.secret import ServerSecret
 
 CSRF_FIELD = "csrf"

@@ -1,12 +1,12 @@
 """Headers of every response: the request id, the security policy of its surface, and CORS for browser apps."""
 
 from collections.abc import Iterable
-from itertools import product
-from typing import NamedTuple
+from functools import cache
 
+from msgspec import Struct
+
+from hubgate.server.http.asgi import RawHeaders
 from hubgate.server.http.surface import Surface
-
-RawHeaders = list[tuple[bytes, bytes]]
 
 # Pages load nothing from other origins, run no inline scripts and cannot be framed.
 _PAGE_POLICY = (
@@ -29,26 +29,37 @@ _EXPOSE_HEADERS = (
 _PREFLIGHT_SECONDS = 7200
 
 
-class HeaderPolicy(NamedTuple):
-    """The fields of a route that determine its standard headers."""
+class HeaderPolicy(Struct, frozen=True, eq=False):
+    """The fields of a route that determine its standard headers. `policy_of` returns one object for equal fields."""
 
     surface: Surface
     secret_address: bool = False
     leaves_hub: bool = False
 
 
+@cache
+def policy_of(surface: Surface, secret_address: bool = False, leaves_hub: bool = False) -> HeaderPolicy:
+    return HeaderPolicy(surface, secret_address, leaves_hub)
+
+
 class StandardHeaders:
-    """The standard headers, encoded once per policy because `add` runs for every response."""
+    """The standard headers, encoded once per policy because they are added to every response."""
 
     def __init__(self, secure: bool) -> None:
-        policies = [HeaderPolicy(*parts) for parts in product(Surface, (False, True), (False, True))]
-        self._fixed = {policy: _encoded(_standard(policy, secure)) for policy in policies}
+        self._secure = secure
+        self._fixed: dict[HeaderPolicy, tuple[frozenset[bytes], RawHeaders]] = {}
 
     def add(self, policy: HeaderPolicy, request_id: str, given: RawHeaders) -> RawHeaders:
-        """Add the standard headers; headers that the handler set take precedence."""
-        names = {name.lower() for name, _ in given}
-        standard = [pair for pair in self._fixed[policy] if pair[0] not in names]
+        """Add the standard headers; headers that the handler set take precedence. Their names are in lower case."""
+        names, fixed = self._fixed.get(policy) or self._encoded(policy)
+        replaced = [name for name, _ in given if name in names]
+        standard = [pair for pair in fixed if pair[0] not in replaced] if replaced else fixed
         return [*given, *standard, (b"x-request-id", request_id.encode())]
+
+    def _encoded(self, policy: HeaderPolicy) -> tuple[frozenset[bytes], RawHeaders]:
+        pairs = [(name.encode(), value.encode()) for name, value in _standard(policy, self._secure).items()]
+        found = self._fixed[policy] = frozenset(name for name, _ in pairs), pairs
+        return found
 
 
 def preflight(methods: Iterable[str], allowed_headers: str) -> dict[str, str]:
@@ -61,7 +72,7 @@ def preflight(methods: Iterable[str], allowed_headers: str) -> dict[str, str]:
 
 def _standard(policy: HeaderPolicy, secure: bool) -> dict[str, str]:
     surface = policy.surface
-    content_policy = _SANDBOX_POLICY if surface.value.sandboxed else _DATA_POLICY
+    content_policy = _SANDBOX_POLICY if surface.rules.sandboxed else _DATA_POLICY
     if surface is Surface.PAGE:
         content_policy = _PAGE_POLICY
     if surface is Surface.PAGE and not policy.leaves_hub:
@@ -76,13 +87,9 @@ def _standard(policy: HeaderPolicy, secure: bool) -> dict[str, str]:
         # For browsers that do not know frame-ancestors.
         lines["x-frame-options"] = "DENY"
         lines["permissions-policy"] = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
-    if surface.value.cors:
+    if surface.rules.cors:
         lines["access-control-allow-origin"] = "*"
         lines["access-control-expose-headers"] = _EXPOSE_HEADERS
     if secure:
         lines["strict-transport-security"] = "max-age=31536000"
     return lines
-
-
-def _encoded(lines: dict[str, str]) -> RawHeaders:
-    return [(name.encode(), value.encode()) for name, value in lines.items()]

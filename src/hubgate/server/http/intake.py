@@ -8,9 +8,8 @@ a repeated single-value header is rejected, and so is a body with two lengths.
 import asyncio
 import re
 
-from starlette.types import Message, Receive, Scope
-
 from hubgate.server.errors import BadRequest, HeadersTooLarge, PayloadTooLarge, RequestTimeout
+from hubgate.server.http.asgi import Message, Receive, RequestHeaders, Scope
 
 MAX_HEADER_BYTES = 32 * 1024
 LONGEST_TARGET = 16 * 1024
@@ -34,15 +33,13 @@ _SINGLE_VALUE = frozenset(
 _LENGTH = re.compile(rb"[0-9]{1,18}\Z")
 
 
-def check_head(scope: Scope) -> None:
+def check_head(scope: Scope, headers: RequestHeaders) -> None:
+    values = headers.first
+    if len(values) < len(headers.raw):
+        _check_repeated(headers)
     size = 0
-    values: dict[bytes, bytes] = {}
-    for name, value in scope["headers"]:
+    for name, value in headers.raw:
         size += len(name) + len(value)
-        if name in _SINGLE_VALUE:
-            if name in values:
-                raise BadRequest(f"The {name.decode()} header was sent more than once.")
-            values[name] = value
     if size > MAX_HEADER_BYTES:
         raise HeadersTooLarge("The headers are too large.")
     if len(scope["raw_path"]) + len(scope["query_string"]) > LONGEST_TARGET:
@@ -50,6 +47,14 @@ def check_head(scope: Scope) -> None:
     if scope["http_version"] == "1.1" and not values.get(b"host"):
         raise BadRequest("The Host header is missing.")
     _check_framing(values)
+
+
+def _check_repeated(headers: RequestHeaders) -> None:
+    seen: set[bytes] = set()
+    for name, _ in headers.raw:
+        if name in seen and name in _SINGLE_VALUE:
+            raise BadRequest(f"The {name.decode()} header was sent more than once.")
+        seen.add(name)
 
 
 def _check_framing(values: dict[bytes, bytes]) -> None:
@@ -64,24 +69,27 @@ def _check_framing(values: dict[bytes, bytes]) -> None:
 class BoundedBody:
     """A `receive` that enforces a size limit and a deadline for the whole body, however slowly the client sends."""
 
-    def __init__(self, receive: Receive, scope: Scope, cap: int, seconds: float) -> None:
+    __slots__ = (
+        "_cap",
+        "_deadline",
+        "_disconnect_task",
+        "_length",
+        "_on_complete",
+        "_receive",
+        "_received",
+        "complete",
+    )
+
+    def __init__(self, receive: Receive, headers: RequestHeaders, cap: int, seconds: float) -> None:
         self._receive = receive
         self._cap = cap
         self._received = 0
         self._deadline = asyncio.get_running_loop().time() + seconds
-        self._length, chunked = 0, False
-        for name, value in scope["headers"]:
-            if name == b"content-length":
-                self._length = int(value)
-            elif name == b"transfer-encoding":
-                chunked = True
+        self._length = int(headers.first.get(b"content-length", b"0"))
+        # Also for a request without a body.
+        self.complete = self._length == 0 and b"transfer-encoding" not in headers.first
+        self._on_complete: asyncio.Event | None = None
         self._disconnect_task: asyncio.Task[Message] | None = None
-        # None if the request has no body.
-        self._completed = asyncio.Event() if self._length or chunked else None
-
-    @property
-    def complete(self) -> bool:
-        return self._completed is None or self._completed.is_set()
 
     def check_declared_length(self) -> None:
         if self._length > self._cap:
@@ -96,8 +104,13 @@ class BoundedBody:
         self._received += len(message.get("body", b""))
         if self._received > self._cap:
             raise self._too_large()
-        if self._completed is not None and not message.get("more_body", False):
-            self._completed.set()
+        if self._received == self._length > 0:
+            # One server announces the end of such a body in another message, which need not be awaited.
+            message["more_body"] = False
+        if not message.get("more_body", False):
+            self.complete = True
+            if self._on_complete is not None:
+                self._on_complete.set()
         return message
 
     async def disconnected(self) -> Message:
@@ -114,8 +127,9 @@ class BoundedBody:
             self._disconnect_task.cancel()
 
     async def _wait_for_disconnect(self) -> Message:
-        if self._completed is not None:
-            await self._completed.wait()
+        if not self.complete:
+            self._on_complete = asyncio.Event()
+            await self._on_complete.wait()
         while (message := await self._receive())["type"] != "http.disconnect":
             continue
         return message

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 
 import msgspec
-from starlette.responses import PlainTextResponse, Response
 
 from hubgate.server.errors import (
     Forbidden,
@@ -16,6 +15,7 @@ from hubgate.server.errors import (
     Unavailable,
 )
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import PlainTextResponse, Response
 from hubgate.server.http.surface import ErrorShape, Surface
 
 ErrorPage = Callable[[HubRequest, HubError], Response]
@@ -57,7 +57,7 @@ class ErrorRenderer:
         self._page = error_page
 
     def response(self, request: HubRequest, surface: Surface, error: HubError) -> Response:
-        match surface.value.errors:
+        match surface.rules.errors:
             case ErrorShape.PAGE:
                 response = self._page(request, error)
             case ErrorShape.OAUTH:
@@ -78,7 +78,7 @@ class ErrorRenderer:
     def _add_headers(self, request: HubRequest, response: Response, surface: Surface, error: HubError) -> None:
         if surface is not Surface.PAGE:
             response.headers["x-error-message"] = _one_ascii_line(error.message)
-            if error.code is not None and surface.value.errors is not ErrorShape.OAUTH:
+            if error.code is not None and surface.rules.errors is not ErrorShape.OAUTH:
                 response.headers["x-error-code"] = error.code
         if isinstance(error, (TooManyRequests, Unavailable)) and error.retry_after is not None:
             response.headers["retry-after"] = str(error.retry_after)
@@ -92,7 +92,7 @@ class ErrorRenderer:
             return error.challenge
         metadata = f'resource_metadata="{self._metadata}"'
         reason = f'error="invalid_token", error_description="{oauth_text(error.message)}"'
-        bearer = surface in (Surface.API, Surface.FILE) or surface.value.errors is ErrorShape.OAUTH
+        bearer = surface in (Surface.API, Surface.FILE) or surface.rules.errors is ErrorShape.OAUTH
         if isinstance(error, Unauthorized) and bearer:
             # Without a token in the request there is no error to name (RFC 6750, section 3.1).
             is_named = request.presents_token or isinstance(error, TokenForAnotherServer)

@@ -1,11 +1,13 @@
-"""The request that handlers receive: Starlette's request with the results of the edge's checks."""
+"""The request that handlers receive: what the server passed, and the results of the edge's checks."""
 
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import msgspec
-from starlette.requests import Request
 
 from hubgate.server.errors import BadRequest, Unprocessable, UnsupportedMedia
+from hubgate.server.http.asgi import ClientDisconnect, Message, Receive, RequestHeaders, Scope
 from hubgate.server.http.forms import Fields, parse_fields
 from hubgate.server.http.intake import BoundedBody
 from hubgate.server.http.multipart import MULTIPART_TYPE, MultipartForm
@@ -16,39 +18,116 @@ T = TypeVar("T")
 FORM_TYPE = "application/x-www-form-urlencoded"
 
 
-class HubRequest(Request):
-    """A request. The edge sets `request_id`, `client_ip` and, for a page's POST, the checked `form_fields`."""
+class HubRequest:
+    """A request. The edge sets `path_params` and, for a page's POST, the checked `form_fields`."""
 
-    request_id: str
-    client_ip: str
-    secret_address: bool = False
-    # The token in the body (RFC 6750, section 2.2), set by the guard; empty if there is none.
-    body_token: str = ""
-    # Whether the error response is stored, for the owner of the app that sent the request.
-    is_explained: bool = False
+    __slots__ = (
+        "_body",
+        "_is_consumed",
+        "_state",
+        "body_token",
+        "bounded_body",
+        "caller",
+        "client_ip",
+        "form_fields",
+        "form_files",
+        "headers",
+        "is_explained",
+        "job_caller",
+        "method",
+        "path_params",
+        "receive",
+        "request_id",
+        "scope",
+        "secret_address",
+    )
+
     form_fields: Fields
     # The files of a form, which follow its fields.
     form_files: MultipartForm
-    # An `access.caller.Caller`, set by the guard.
-    caller: Any = None
-    # The caller that jobs in threads and subprocesses are charged to.
-    job_caller: JobCaller
-    bounded_body: BoundedBody | None = None
+
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        headers: RequestHeaders,
+        request_id: str,
+        client_ip: str,
+        job_caller: JobCaller,
+    ) -> None:
+        self.scope, self.receive, self.headers = scope, receive, headers
+        self.method: str = scope["method"]
+        self.request_id, self.client_ip = request_id, client_ip
+        # The caller that jobs in threads and subprocesses are charged to.
+        self.job_caller = job_caller
+        # An `access.caller.Caller`, set by the guard.
+        self.caller: Any = None
+        self.path_params: dict[str, str] = {}
+        self.secret_address = False
+        # The token in the body (RFC 6750, section 2.2), set by the guard; empty if there is none.
+        self.body_token = ""
+        # Whether the error response is stored, for the owner of the app that sent the request.
+        self.is_explained = False
+        self.bounded_body: BoundedBody | None = None
+        self._body: bytes | None = None
+        self._is_consumed = False
+        self._state: SimpleNamespace | None = None
 
     def read_body_through(self, body: BoundedBody) -> None:
         """Read the body through `body` from here on; `body` also detects a client disconnect."""
-        self._receive = self.bounded_body = body
+        self.receive = self.bounded_body = body
         self.job_caller.detect_disconnect_with(body.disconnected)
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        """The body in the parts in which it is received. Only a body that `body` has read can be read again."""
+        if self._body is not None:
+            yield self._body
+        elif self._is_consumed:
+            raise RuntimeError("The body has been read.")
+        while not self._is_consumed:
+            message = await self._next_message()
+            if part := message.get("body", b""):
+                yield part
+
+    async def body(self) -> bytes:
+        """The whole body."""
+        if self._body is None:
+            if self._is_consumed:
+                raise RuntimeError("The body has been read.")
+            parts: list[bytes] = []
+            while not self._is_consumed:
+                parts.append((await self._next_message()).get("body", b""))
+            self._body = parts[0] if len(parts) == 1 else b"".join(parts)
+        return self._body
+
+    async def _next_message(self) -> Message:
+        message = await self.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        self._is_consumed = not message.get("more_body", False)
+        return message
 
     @property
     def has_read_body(self) -> bool:
         """Whether the whole body was read before, so that reading it again does not wait."""
-        return hasattr(self, "_body")
+        return self._body is not None
+
+    @property
+    def path(self) -> str:
+        """The path, percent-decoded. Routes are matched on the path as it was sent, in `scope["raw_path"]`."""
+        path: str = self.scope["path"]
+        return path
+
+    @property
+    def state(self) -> SimpleNamespace:
+        """Values that one step of a request leaves for a later one."""
+        if self._state is None:
+            self._state = SimpleNamespace()
+        return self._state
 
     def param(self, name: str) -> str:
         """A path parameter, percent-decoded."""
-        value: str = self.path_params[name]
-        return value
+        return self.path_params[name]
 
     @property
     def presents_token(self) -> bool:

@@ -3,8 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 
-from starlette.requests import ClientDisconnect
-from starlette.types import Message, Receive, Scope, Send
+from hubgate.server.http.asgi import ClientDisconnect, Message, Receive, Scope, Send
 
 LONGEST_STALL = 5 * 60.0
 

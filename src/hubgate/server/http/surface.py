@@ -44,6 +44,10 @@ class Surface(Enum):
     # Answers of receivers behind tunnels, and of Spaces.
     TUNNEL = Rules(ErrorShape.API, cors=False, sandboxed=True)
 
+    def __init__(self, rules: Rules) -> None:
+        # The value, as an attribute that is read without a call.
+        self.rules = rules
+
 
 _PREFIXES = (b"/api/", b"/v1/", b"/.well-known/")
 _OAUTH_ENDPOINTS = {b"/oauth/jwks", b"/oauth/token", b"/oauth/userinfo", b"/oauth/revoke", b"/oauth/register"}

@@ -7,13 +7,12 @@ with each upload and is cached permanently.
 
 import hashlib
 
-from starlette.responses import RedirectResponse, Response
-
 from hubgate.server.accounts.pictures import store
 from hubgate.server.accounts.pictures.model import LARGE, MEDIA_TYPE, SIZES, SMALL, address_of
 from hubgate.server.edge.routes import Query, Route, public
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import RedirectResponse, Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.ids import is_id
 from hubgate.server.storage.database import Database

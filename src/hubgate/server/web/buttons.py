@@ -5,12 +5,12 @@ from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
-from starlette.responses import Response
 
 from hubgate.server.edge.edge import NOTHING_HERE
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 
 PATH = "/static/buttons/{name}"

@@ -3,11 +3,11 @@
 from typing import Any
 
 import msgspec
-from starlette.responses import Response
 
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 
 

@@ -2,10 +2,9 @@
 
 import base64
 
-from starlette.responses import Response
-
 from hubgate.server.http.cookies import FLASH, SESSION, delete_cookie, read_cookie, set_cookie
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.secret import ServerSecret
 from hubgate.server.settings import Settings
 

@@ -4,9 +4,8 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 
-from starlette.types import Message, Receive, Scope, Send
-
 from hubgate.server.errors import HubError
+from hubgate.server.http.asgi import Message, Receive, Scope, Send
 from hubgate.server.http.streaming import send_in_time
 from hubgate.server.jobs.caller import ClientLeft
 from hubgate.server.webhooks.stream.live import LiveStreams, Part, Stream

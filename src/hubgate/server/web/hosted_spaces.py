@@ -1,12 +1,11 @@
 """`/hosted/{owner}/{name}/`: the apps of Spaces. Like a temporary link, it forwards only POSTs to /webhooks/."""
 
-from starlette.types import ASGIApp
-
 from hubgate.server.access.actions import Action
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.egress.hosted_links import PREFIX
 from hubgate.server.egress.tunnel_links import is_forwarded
 from hubgate.server.errors import NotFound
+from hubgate.server.http.asgi import ASGIApp
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
-from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of, caller_of
@@ -18,6 +17,7 @@ from hubgate.server.accounts.model import Organization, Owner, User
 from hubgate.server.audit.model import Actor
 from hubgate.server.edge.routes import Endpoint, Handler, Locator, Route, Target
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.account_paths import address_of, moved_to, organization_named
 from hubgate.server.web.rendering import NO_ERRORS, Pages

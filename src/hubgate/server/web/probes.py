@@ -1,13 +1,13 @@
 """`/healthz`, `/readyz` and, if configured for the public address, `/metrics`."""
 
 import msgspec
-from starlette.responses import Response
 
 from hubgate.server import metrics
 from hubgate.server.edge.routes import PublicHandler, Route, public
 from hubgate.server.errors import Unavailable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.settings import Settings
 from hubgate.server.storage.database import Database

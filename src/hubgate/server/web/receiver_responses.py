@@ -8,9 +8,8 @@ import base64
 import hashlib
 import html
 
-from starlette.responses import HTMLResponse, Response
-
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import HTMLResponse, Response
 from hubgate.server.webhooks.tunnels.model import Answer
 
 _POLICY = "sandbox; default-src 'none'"

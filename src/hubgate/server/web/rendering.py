@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
-from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from hubgate import __version__
 from hubgate.server.access.caller import caller_of
@@ -20,6 +19,7 @@ from hubgate.server.errors import FieldErrors, HubError, NotFound, TooManyReques
 from hubgate.server.http.cookies import read_cookie
 from hubgate.server.http.csrf import CSRF_FIELD, Csrf
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import HTMLResponse, RedirectResponse, Response
 from hubgate.server.settings import Settings
 from hubgate.server.web import cookies
 from hubgate.server.web.avatars import avatar_url

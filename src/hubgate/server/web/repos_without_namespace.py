@@ -4,11 +4,10 @@ missing repo. Without the error code of that response, they report a broken conn
 
 from typing import Never
 
-from starlette.types import ASGIApp
-
 from hubgate.server.access import resource
 from hubgate.server.access.actions import Action
 from hubgate.server.edge.routes import Endpoint, Locator, Missing, Route
+from hubgate.server.http.asgi import ASGIApp
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.repos.model import RepoType

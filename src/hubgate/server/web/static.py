@@ -6,11 +6,11 @@ from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
-from starlette.responses import Response
 
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 
 _FOLDER = Path(__file__).with_name("static")

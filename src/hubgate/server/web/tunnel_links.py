@@ -4,11 +4,10 @@ Anything that a receiver answers is sent as JSON, in a sandbox without an origin
 (attack W39). A GET never reaches the receiver.
 """
 
-from starlette.types import ASGIApp
-
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.egress.tunnel_links import PREFIX, is_forwarded
 from hubgate.server.errors import NotFound
+from hubgate.server.http.asgi import ASGIApp
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.receiver_responses import forwarded_answer, path_at_receiver, receiver_page

@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from starlette.types import ASGIApp
+from hubgate.server.http.asgi import ASGIApp
 
 OnReady = Callable[[], None]
 OnStop = Callable[[], None]

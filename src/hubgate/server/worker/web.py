@@ -6,10 +6,9 @@ import socket
 import sys
 from collections.abc import Callable
 
-from starlette.types import ASGIApp
-
 from hubgate.server import logs
 from hubgate.server.app import build_app
+from hubgate.server.http.asgi import ASGIApp
 from hubgate.server.resources import Hub, open_hub
 from hubgate.server.worker.child import raise_file_limit, report_ready, run_and_exit, settings_from_parent, stop_event
 from hubgate.server.worker.gauges import set_gauges

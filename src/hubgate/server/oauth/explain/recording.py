@@ -4,10 +4,9 @@ import base64
 import contextlib
 from urllib.parse import unquote_plus
 
-from starlette.types import ASGIApp
-
 from hubgate.server.edge.routes import PublicHandler
 from hubgate.server.errors import HubError, TooManyRequests
+from hubgate.server.http.asgi import ASGIApp
 from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import AuthorizationPending, InvalidClient, OAuthError
@@ -37,14 +36,14 @@ async def record_authorization_error(
 ) -> None:
     """Store an error of the authorization page, where the browser sends the app's request."""
     sent = sent_parameters(pairs, about=about)
-    path, client_id = request.url.path, client_id_of(pairs)
+    path, client_id = request.path, client_id_of(pairs)
     request.is_explained = await oauth.refusals.record(request.request_id, client_id, path, error, description, sent)
 
 
 async def record_logout_error(oauth: OAuth, request: HubRequest, pairs: Pairs, error: LogoutError) -> None:
     """Store an error of the sign-out page, where the browser sends the app's request."""
     sent = sent_parameters(pairs, about=error.about)
-    code, path = error.code or "invalid_request", request.url.path
+    code, path = error.code or "invalid_request", request.path
     request.is_explained = await oauth.refusals.record(
         request.request_id, error.client_id, path, code, error.message, sent
     )
@@ -60,7 +59,7 @@ async def _store_error(oauth: OAuth, request: HubRequest, error: HubError) -> bo
     code = error.code or "invalid_request"
     about = error.about if isinstance(error, OAuthError | InvalidClient) else ""
     sent = sent_parameters(pairs, _proof(request, pairs), about)
-    return await oauth.refusals.record(request.request_id, client_id, request.url.path, code, error.message, sent)
+    return await oauth.refusals.record(request.request_id, client_id, request.path, code, error.message, sent)
 
 
 def _proof(request: HubRequest, pairs: Pairs) -> str:

@@ -4,13 +4,13 @@ from typing import Any
 
 from msgspec import UNSET, to_builtins
 from msgspec.structs import replace
-from starlette.responses import Response
 
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.edge.routes import KIB, Handler, Route
 from hubgate.server.errors import Unprocessable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps.model import App

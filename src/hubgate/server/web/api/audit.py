@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import msgspec
 from msgspec import UNSET, UnsetType
-from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
 from hubgate.server.accounts.context import Accounts
@@ -14,6 +13,7 @@ from hubgate.server.audit.chain import exact_time
 from hubgate.server.audit.filters import parse_filter
 from hubgate.server.audit.model import Batch
 from hubgate.server.edge.routes import Handler, Query, Route
+from hubgate.server.http.asgi import ASGIApp
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

@@ -5,7 +5,6 @@ A client id may be the URL of a client metadata document; it is percent-encoded 
 
 import msgspec
 from msgspec import UNSET, UnsetType
-from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
@@ -13,6 +12,7 @@ from hubgate.server.clock import iso, iso_or_none
 from hubgate.server.edge.routes import KIB, Route, own
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.consent import connections
 from hubgate.server.oauth.consent.model import AppConnection

@@ -3,12 +3,12 @@
 from typing import Annotated
 
 import msgspec
-from starlette.responses import Response
 
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.edge.routes import KIB, Route, public
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 
 MAX_AT_ONCE = 1000

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from starlette.types import ASGIApp
-
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.errors import NotFound
 from hubgate.server.events.kinds import Kind
+from hubgate.server.http.asgi import ASGIApp
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
-from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
@@ -16,6 +15,7 @@ from hubgate.server.edge.routes import KIB, Handler, Query, Route, own
 from hubgate.server.errors import BadRequest
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps.model import App

@@ -3,7 +3,6 @@
 from typing import Literal
 
 import msgspec
-from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.resource import HUB, Hub
@@ -17,6 +16,7 @@ from hubgate.server.edge.routes import Endpoint, Locator, Route, Target
 from hubgate.server.errors import NotFound
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store as discussion_store

@@ -4,7 +4,6 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
@@ -14,6 +13,7 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.clock import iso_or_none
 from hubgate.server.edge.routes import Handler, Route
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import redirects

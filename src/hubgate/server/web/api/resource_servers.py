@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType, to_builtins
 from msgspec.structs import replace
-from starlette.responses import Response
 
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization
@@ -16,6 +15,7 @@ from hubgate.server.edge.routes import KIB, Handler, Route
 from hubgate.server.errors import Unprocessable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.resource_servers import management, proof

@@ -1,7 +1,6 @@
 """`/api/settings/sessions`: the browsers in which a user is signed in."""
 
 import msgspec
-from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
@@ -12,6 +11,7 @@ from hubgate.server.clock import iso
 from hubgate.server.edge.routes import Route, own
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.paging import parse_page
 from hubgate.server.web.api.answers import NO_TOKEN

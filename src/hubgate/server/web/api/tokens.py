@@ -7,7 +7,6 @@ a thief could otherwise replace a stolen token before it is revoked.
 from typing import Annotated
 
 import msgspec
-from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
@@ -19,6 +18,7 @@ from hubgate.server.edge.routes import KIB, Route, own
 from hubgate.server.errors import Forbidden
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.paging import parse_page
 from hubgate.server.web.api.answers import NO_TOKEN

@@ -4,8 +4,6 @@ import asyncio
 import contextlib
 
 from msgspec import Struct
-from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, actor_of
@@ -15,8 +13,10 @@ from hubgate.server.clock import iso
 from hubgate.server.edge.guard import Guard
 from hubgate.server.edge.routes import KIB, Route, own
 from hubgate.server.errors import Forbidden, NotFound, Unauthorized
+from hubgate.server.http.asgi import ASGIApp, Receive, Scope, Send
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.webhooks.context import Webhooks

@@ -2,7 +2,6 @@
 
 import msgspec
 from msgspec.structs import replace
-from starlette.types import ASGIApp
 
 from hubgate.server.access.caller import share_key_of
 from hubgate.server.access.policy import decide
@@ -11,6 +10,7 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.edge.guard import Guard
 from hubgate.server.edge.routes import KIB, Query, Route
 from hubgate.server.errors import BadRequest
+from hubgate.server.http.asgi import ASGIApp
 from hubgate.server.http.headers import ALLOWED_HEADERS
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest

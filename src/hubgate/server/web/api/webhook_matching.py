@@ -3,12 +3,12 @@
 from typing import Any
 
 import msgspec
-from starlette.types import ASGIApp
 
 from hubgate.server.access.visibility import visible_repos
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.clock import iso
 from hubgate.server.edge.routes import KIB, Query, Route
+from hubgate.server.http.asgi import ASGIApp
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

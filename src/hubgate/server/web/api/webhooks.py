@@ -3,11 +3,11 @@
 from typing import Any
 
 from msgspec import UNSET
-from starlette.types import ASGIApp
 
 from hubgate.server.access.visibility import VisibleRepos, visible_repos
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.edge.routes import KIB, Handler, Query, Route
+from hubgate.server.http.asgi import ASGIApp
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

@@ -7,8 +7,6 @@ from urllib.parse import quote
 
 import msgspec
 from msgspec import UNSET, UnsetType
-from starlette.responses import Response
-from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, caller_of, share_key_of
@@ -16,8 +14,10 @@ from hubgate.server.access.policy import decide
 from hubgate.server.clock import SECOND
 from hubgate.server.edge.routes import MIB, Check, Route, Target, public
 from hubgate.server.errors import Forbidden, NotFound, Unprocessable
+from hubgate.server.http.asgi import ASGIApp
 from hubgate.server.http.render import LfsResponse
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.guests import store as guest_store

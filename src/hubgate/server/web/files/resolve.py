@@ -5,16 +5,15 @@ Order of the checks: the caller may see the repo, has passed the repo's gate, th
 
 from urllib.parse import quote
 
-from starlette.responses import PlainTextResponse, Response
-from starlette.types import ASGIApp
-
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
 from hubgate.server.edge.routes import Check, Route, Target
 from hubgate.server.errors import NotFound
+from hubgate.server.http.asgi import ASGIApp
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import PlainTextResponse, Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.cas.files_store import ChunkedFile
 from hubgate.server.hub.context import Repos

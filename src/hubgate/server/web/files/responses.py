@@ -10,12 +10,12 @@ from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
 from msgspec import Struct
-from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hubgate.server.access.caller import share_key_of
 from hubgate.server.errors import Unavailable
+from hubgate.server.http.asgi import ASGIApp, Receive, Scope, Send
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.streaming import StreamedResponse
 from hubgate.server.hub.git import program
 from hubgate.server.hub.git.threads import in_thread

@@ -3,10 +3,10 @@ the hub.
 """
 
 from msgspec import Struct
-from starlette.responses import Response
-from starlette.types import ASGIApp
 
+from hubgate.server.http.asgi import ASGIApp
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.streaming import StreamedResponse
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.lfs.contents import StoredContent

@@ -8,13 +8,12 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 
-from starlette.types import Receive, Scope, Send
-
 from hubgate.server.errors import BadGateway, Unavailable
 from hubgate.server.gateway.connection import RequestHead, StoppedReading, UpstreamConnection
 from hubgate.server.gateway.context import Gateway
 from hubgate.server.gateway.headers import response_headers
 from hubgate.server.gateway.upstream import Upstream
+from hubgate.server.http.asgi import Receive, Scope, Send
 from hubgate.server.http.streaming import send_in_time
 from hubgate.server.jobs.caller import ClientLeft
 

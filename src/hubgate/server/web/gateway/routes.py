@@ -8,7 +8,6 @@ import re
 from urllib.parse import unquote
 
 from msgspec import Struct
-from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of, share_key_of
@@ -22,6 +21,7 @@ from hubgate.server.gateway.context import Gateway
 from hubgate.server.gateway.headers import request_headers
 from hubgate.server.gateway.signed_identity import identity_claims
 from hubgate.server.gateway.upstream import Upstream
+from hubgate.server.http.asgi import ASGIApp
 from hubgate.server.http.headers import ANY_HEADERS
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

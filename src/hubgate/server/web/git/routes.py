@@ -3,8 +3,6 @@
 from collections.abc import AsyncGenerator
 
 from msgspec import Struct
-from starlette.responses import Response
-from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of, share_key_of
@@ -13,7 +11,9 @@ from hubgate.server.access.resource import Post
 from hubgate.server.edge.guard import Guard
 from hubgate.server.edge.routes import MIB, Check, Query, Route, Target
 from hubgate.server.errors import Forbidden, UnsupportedMedia
+from hubgate.server.http.asgi import ASGIApp
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store as discussions

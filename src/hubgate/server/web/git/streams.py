@@ -6,10 +6,8 @@ import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 
-from starlette.requests import ClientDisconnect
-from starlette.types import Message, Receive, Scope, Send
-
 from hubgate.server.errors import BadRequest, HubError, PayloadTooLarge, RequestTimeout, UnsupportedMedia
+from hubgate.server.http.asgi import ClientDisconnect, Message, Receive, Scope, Send
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.git import receive_pack
 from hubgate.server.hub.git.receive_pack import PushOutcome, PushRequest

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from starlette.responses import Response
-
 from hubgate.server.edge.routes import KIB, PublicHandler, Route, public
 from hubgate.server.errors import BadRequest, NotFound, Unprocessable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import OAuthError

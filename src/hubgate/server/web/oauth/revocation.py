@@ -4,12 +4,12 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
-from starlette.responses import Response
 
 from hubgate.server.accounts.tokens.text import TokenKind
 from hubgate.server.edge.routes import KIB, Route, public
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import FORM_TYPE, HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.client_auth import ClientCredentials, authenticate, client_credentials

@@ -4,8 +4,6 @@ organizations and webhooks.
 
 from collections.abc import Sequence
 
-from starlette.responses import Response
-
 from hubgate.server.access.caller import caller_of
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Owner
@@ -13,6 +11,7 @@ from hubgate.server.accounts.organizations import invitations
 from hubgate.server.accounts.roles import Role
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.activity.recent import Sources, recent_activity
 from hubgate.server.hub.context import Repos

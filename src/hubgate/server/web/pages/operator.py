@@ -6,8 +6,6 @@ The operator flag grants access only to these pages, and tokens cannot access th
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from starlette.responses import Response
-
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of, caller_of
 from hubgate.server.accounts import operator_actions
@@ -18,6 +16,7 @@ from hubgate.server.accounts.organizations import settings
 from hubgate.server.edge.routes import KIB, THE_HUB, Endpoint, PublicHandler, Route, without_subject
 from hubgate.server.errors import Conflict, Unprocessable
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.jobs.heartbeats import Heartbeats
 from hubgate.server.oauth.context import OAuth

@@ -3,7 +3,6 @@
 from urllib.parse import urlsplit
 
 from msgspec import Struct
-from starlette.responses import Response
 
 from hubgate.server.access import resource
 from hubgate.server.access.actions import Action
@@ -17,6 +16,7 @@ from hubgate.server.edge.edge import NOTHING_HERE
 from hubgate.server.edge.routes import Endpoint, Locator, Route, Target
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.web.account_paths import moved_to

@@ -1,11 +1,10 @@
 """`/search`: what the visitor may see of repos, accounts, collections and discussions that match a text."""
 
-from starlette.responses import Response
-
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.edge.routes import THE_HUB, Endpoint, Query, Route, without_subject
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.search.queries import LONGEST_TEXT

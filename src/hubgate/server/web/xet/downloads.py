@@ -4,9 +4,6 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from starlette.responses import Response
-from starlette.types import ASGIApp
-
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.access.identity import Identity
@@ -14,8 +11,10 @@ from hubgate.server.access.policy import decide
 from hubgate.server.edge.guard import storage_token_of
 from hubgate.server.edge.routes import Handler, Route, public
 from hubgate.server.errors import Forbidden, NotFound
+from hubgate.server.http.asgi import ASGIApp
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.streaming import StreamedResponse
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.cas import files_store, store

@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from starlette.types import ASGIApp
 
 from hubgate.server.access.caller import share_key_of
 from hubgate.server.edge.guard import Guard
 from hubgate.server.edge.routes import MIB, Endpoint, Route
 from hubgate.server.errors import HubError, Unavailable
+from hubgate.server.http.asgi import ASGIApp
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.streaming import StreamedResponse
@@ -86,7 +86,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
 
     async def receive_shard(request: HubRequest, stack: AsyncExitStack) -> bytes:
         """Receive a shard, in a slot if it is large, which `stack` releases."""
-        if int(request.headers.get("content-length", MAX_SHARD_SIZE)) > SMALL_SHARD:
+        if int(request.headers.get("content-length", str(MAX_SHARD_SIZE))) > SMALL_SHARD:
             await stack.enter_async_context(slots.acquire(share_key_of(request)))
         return b"".join([part async for part in _body(request)])
 

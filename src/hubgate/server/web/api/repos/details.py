@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
-from starlette.responses import PlainTextResponse
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of, caller_of
@@ -12,6 +11,7 @@ from hubgate.server.access.policy import decide
 from hubgate.server.edge.routes import KIB, Check, Query, Route, Target
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import PlainTextResponse
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import trees
 from hubgate.server.hub.git.threads import in_read_thread

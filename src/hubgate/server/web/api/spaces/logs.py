@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator
 from functools import partial
 
 import msgspec
-from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import share_key_of
@@ -13,6 +12,7 @@ from hubgate.server.clock import iso
 from hubgate.server.edge.guard import Guard
 from hubgate.server.edge.routes import Query, Route
 from hubgate.server.errors import NotFound
+from hubgate.server.http.asgi import ASGIApp
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.streaming import StreamedResponse
 from hubgate.server.hub.context import Repos

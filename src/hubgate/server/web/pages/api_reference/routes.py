@@ -5,7 +5,6 @@ from functools import cache
 from typing import Any
 
 from msgspec import Struct
-from starlette.responses import Response
 
 from hubgate.server.edge.openapi import document
 from hubgate.server.edge.routes import Route, public
@@ -13,6 +12,7 @@ from hubgate.server.edge.table import RouteTable
 from hubgate.server.errors import NotFound
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.pages.api_reference.operations import Document, Shape, shapes, shapes_used_by
 from hubgate.server.web.pages.api_reference.subjects import ApiSubject, subjects

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from msgspec import Struct
-from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, actor_of, caller_of
@@ -13,6 +12,7 @@ from hubgate.server.edge.routes import KIB, Endpoint, Locator, Route, Target, ow
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.collections import changes
 from hubgate.server.hub.collections.changes import NewCollection, TitleTaken

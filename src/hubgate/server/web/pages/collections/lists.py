@@ -3,14 +3,13 @@
 from typing import Any
 from urllib.parse import urlencode
 
-from starlette.responses import Response
-
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.access.policy import decide
 from hubgate.server.access.resource import Namespace
 from hubgate.server.edge.routes import THE_HUB, Endpoint, Route, without_subject
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.collections import reading
 from hubgate.server.hub.collections.store import CollectionFilter

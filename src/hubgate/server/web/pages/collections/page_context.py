@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
-from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.access.policy import decide
 from hubgate.server.edge.routes import KIB, Handler, Route, Target
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.collections.model import Collection
 from hubgate.server.hub.context import Repos

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 
-from starlette.responses import Response
-
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of, caller_of
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.hub.collections import changes, reading
 from hubgate.server.hub.collections.changes import CollectionChanges, TitleTaken
 from hubgate.server.hub.collections.model import Collection

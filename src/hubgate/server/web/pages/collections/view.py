@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 
-from starlette.responses import Response
-
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import Conflict, FieldErrors, Unprocessable
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.hub.collections import items, reading
 from hubgate.server.hub.collections.model import Collection
 from hubgate.server.web.collection_routes import REPO_TYPES, visible_item

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from starlette.responses import Response
-
 from hubgate.server.access.caller import caller_of, visitor_of
 from hubgate.server.accounts import addresses
 from hubgate.server.accounts.context import Accounts
@@ -11,6 +9,7 @@ from hubgate.server.accounts.links.model import Purpose
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.errors import FieldErrors, HubError, TooManyRequests
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.web.pages.entry.entry_route import entry_route
 from hubgate.server.web.rendering import Pages
 

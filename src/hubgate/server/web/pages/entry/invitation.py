@@ -1,7 +1,5 @@
 """The link of an invitation: accept or decline it, or sign in or join first."""
 
-from starlette.responses import Response
-
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, actor_of, caller_of
 from hubgate.server.accounts.context import Accounts
@@ -10,6 +8,7 @@ from hubgate.server.accounts.organizations.invitations import OpenedInvitation
 from hubgate.server.edge.routes import Route, own, public
 from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.web.local_path import continue_to
 from hubgate.server.web.pages.entry.entry_route import NOTICE, entry_route
 from hubgate.server.web.pages.entry.join import show_invited

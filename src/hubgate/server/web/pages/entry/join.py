@@ -1,7 +1,6 @@
 """Creating an account: by open sign-up, by invitation, or as the first operator through the set-up link."""
 
 from msgspec import Struct
-from starlette.responses import Response
 
 from hubgate.server.access.caller import caller_of, visitor_of
 from hubgate.server.accounts import signup
@@ -12,6 +11,7 @@ from hubgate.server.edge.routes import Route, public
 from hubgate.server.errors import FieldErrors, TooManyRequests
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.web import cookies
 from hubgate.server.web.local_path import continue_to, local_path
 from hubgate.server.web.pages.entry.entry_route import NOTICE, entry_route

@@ -1,7 +1,5 @@
 """Signing in and out, and setting a new password through a mailed link."""
 
-from starlette.responses import Response
-
 from hubgate.server.access.caller import caller_of, visitor_of
 from hubgate.server.accounts import addresses, password_changes
 from hubgate.server.accounts.context import Accounts
@@ -11,6 +9,7 @@ from hubgate.server.accounts.signin import WrongPassword, sign_in
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.errors import FieldErrors, Forbidden, TooManyRequests
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.web import cookies
 from hubgate.server.web.local_path import local_path

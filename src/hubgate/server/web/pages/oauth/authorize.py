@@ -2,7 +2,6 @@
 
 from msgspec import Struct
 from msgspec.structs import replace
-from starlette.responses import RedirectResponse, Response
 
 from hubgate.server.access.caller import caller_of
 from hubgate.server.accounts.model import Person
@@ -11,6 +10,7 @@ from hubgate.server.errors import Forbidden, Unprocessable
 from hubgate.server.http.csrf import CSRF_FIELD, Csrf
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import FORM_TYPE, HubRequest
+from hubgate.server.http.responses import RedirectResponse, Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps.logos import address_of_logo
 from hubgate.server.oauth.apps.management import owner_name

@@ -5,7 +5,6 @@ from typing import Any
 from urllib.parse import quote
 
 from msgspec import Struct
-from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
@@ -14,6 +13,7 @@ from hubgate.server.edge.routes import KIB, Handler, Route, own
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.consent import connections
 from hubgate.server.oauth.consent.model import AppConnection

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from starlette.responses import Response
-
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, caller_of
 from hubgate.server.accounts.model import Owner, Person
@@ -12,6 +10,7 @@ from hubgate.server.clock import DAY, HOUR, MINUTE, SECOND
 from hubgate.server.edge.routes import KIB, Route, own, public
 from hubgate.server.errors import TooManyRequests
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps.model import App

@@ -7,7 +7,6 @@ link would gain access to the account (RFC 8628, section 5.4).
 import re
 
 from msgspec import Struct
-from starlette.responses import RedirectResponse, Response
 
 from hubgate.server.access.caller import Caller, caller_of
 from hubgate.server.accounts.limits import network_of
@@ -15,6 +14,7 @@ from hubgate.server.clock import MINUTE
 from hubgate.server.edge.routes import KIB, PublicHandler, Route, public
 from hubgate.server.errors import HubError, TooManyRequests, Unprocessable
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import RedirectResponse, Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps.logos import address_of_logo
 from hubgate.server.oauth.apps.management import owner_name

@@ -1,7 +1,5 @@
 """`/oauth/explain/{id}`: an app's refused request, compared with its registration. Only for the app's owner."""
 
-from starlette.responses import Response
-
 from hubgate.server.access import resource
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, caller_of
@@ -9,6 +7,7 @@ from hubgate.server.access.policy import decide
 from hubgate.server.accounts import store as account_store
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.apps.model import App

@@ -6,7 +6,6 @@ The user always confirms on a page of the hub: otherwise any site could sign use
 from urllib.parse import urlencode
 
 from msgspec import Struct
-from starlette.responses import RedirectResponse, Response
 
 from hubgate.server.access.caller import caller_of
 from hubgate.server.accounts.context import Accounts
@@ -16,6 +15,7 @@ from hubgate.server.http.csrf import CSRF_FIELD, Csrf
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.intake import LONGEST_TARGET
 from hubgate.server.http.request import FORM_TYPE, HubRequest
+from hubgate.server.http.responses import RedirectResponse, Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.explain.recording import record_logout_error

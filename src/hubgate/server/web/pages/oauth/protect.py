@@ -8,13 +8,12 @@ import shlex
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
-from starlette.responses import Response
-
 from hubgate.server.access.caller import caller_of
 from hubgate.server.accounts.model import Owner, Person
 from hubgate.server.accounts.roles import Role
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.resource_servers import management

@@ -8,7 +8,6 @@ from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
-from starlette.responses import Response
 
 from hubgate.server.accounts import single_use_forms
 from hubgate.server.accounts.context import Accounts
@@ -17,6 +16,7 @@ from hubgate.server.edge.routes import KIB, Handler, Route
 from hubgate.server.errors import Conflict, FieldErrors, TooManyRequests
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.resource_servers import management, proof

@@ -5,8 +5,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from msgspec import Struct
-from starlette.responses import Response
-from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
 from hubgate.server.accounts.context import Accounts
@@ -17,7 +15,9 @@ from hubgate.server.audit.model import Entry, EntryType, ListedEntry, parse_stor
 from hubgate.server.audit.verify import QuickReport, quick_check
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import Unprocessable
+from hubgate.server.http.asgi import ASGIApp
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.paging import decode_cursor, encode_cursor
 from hubgate.server.web.account_paths import address_of, organization_route

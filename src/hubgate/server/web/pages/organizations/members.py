@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from starlette.responses import Response
-
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of, caller_of
 from hubgate.server.accounts.context import Accounts
@@ -14,6 +12,7 @@ from hubgate.server.accounts.roles import Role
 from hubgate.server.edge.routes import KIB, Handler, Route
 from hubgate.server.errors import Conflict, FieldErrors, NotFound, TooManyRequests, Unprocessable
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.account_paths import address_of, organization_route, user_named
 from hubgate.server.web.pages.listing import ListQuery, return_address

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from starlette.responses import RedirectResponse, Response
-
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, actor_of, caller_of
 from hubgate.server.accounts.context import Accounts
@@ -15,6 +13,7 @@ from hubgate.server.accounts.pictures import store as picture_store
 from hubgate.server.edge.routes import KIB, Handler, Route, own
 from hubgate.server.errors import FieldErrors, TooManyRequests
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import RedirectResponse, Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.collections import store as collection_store
 from hubgate.server.hub.context import Repos

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from msgspec import Struct
-from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of, caller_of
@@ -11,6 +10,7 @@ from hubgate.server.edge.routes import Handler, Route
 from hubgate.server.errors import BadRequest, NotFound
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.hub.gating import access_requests, review, store
 from hubgate.server.hub.gating.model import ACCEPTED, PENDING, REJECTED, STATUSES, GateForm, OwnAccess, gate_form
 from hubgate.server.hub.gating.review import RESET, Requester

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 from markupsafe import Markup
-from starlette.responses import RedirectResponse, Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import RedirectResponse, Response
 from hubgate.server.hub.git import objects, trees
 from hubgate.server.hub.git.objects import EntryType
 from hubgate.server.hub.git.threads import in_text_thread

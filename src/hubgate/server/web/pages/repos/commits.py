@@ -2,12 +2,11 @@
 
 from urllib.parse import urlencode
 
-from starlette.responses import Response
-
 from hubgate.server.access.actions import Action
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.hub.git import diffs
 from hubgate.server.hub.repos import history_pages
 from hubgate.server.hub.repos.history_pages import LAST_PAGE, from_cursor, from_number

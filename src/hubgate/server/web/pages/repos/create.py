@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from functools import partial
 
 from msgspec import Struct
-from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, actor_of, caller_of
@@ -12,6 +11,7 @@ from hubgate.server.access.resource import Account, Organization
 from hubgate.server.edge.routes import KIB, Endpoint, Locator, Route, Target, own
 from hubgate.server.errors import Unprocessable
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.repos import creation
 from hubgate.server.hub.repos.model import RepoOwner, RepoType

@@ -8,12 +8,12 @@ import unicodedata
 from markupsafe import Markup
 from msgspec import Struct
 from pygit2.enums import FileMode
-from starlette.responses import RedirectResponse, Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import RedirectResponse, Response
 from hubgate.server.hub.git import history, objects
 from hubgate.server.hub.git.objects import EntryType, TreeEntry
 from hubgate.server.hub.git.threads import in_text_thread

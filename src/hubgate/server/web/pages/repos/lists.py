@@ -4,14 +4,13 @@ repos of a user or an organization on the profile page.
 
 from typing import Any
 
-from starlette.responses import Response
-
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.access.policy import decide
 from hubgate.server.access.resource import Namespace
 from hubgate.server.edge.routes import THE_HUB, Endpoint, PublicHandler, Route, without_subject
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.listing import listing

@@ -5,7 +5,6 @@ from typing import Any
 from urllib.parse import quote
 
 from msgspec import Struct
-from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
@@ -13,6 +12,7 @@ from hubgate.server.access.policy import decide
 from hubgate.server.edge.routes import KIB, Handler, Route
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import lookup, store

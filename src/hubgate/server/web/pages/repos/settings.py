@@ -4,14 +4,13 @@ typing the repo's name.
 
 from collections.abc import Mapping
 
-from starlette.responses import Response
-
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of, caller_of
 from hubgate.server.access.policy import decide
 from hubgate.server.edge.routes import Handler, Route, Target
 from hubgate.server.errors import Conflict, Unprocessable
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.hub.discussions import store as discussions
 from hubgate.server.hub.git.trees import count_files
 from hubgate.server.hub.repos import deletion, settings, transfer

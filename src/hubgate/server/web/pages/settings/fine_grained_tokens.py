@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sized
 from typing import Any
 
 from msgspec import Struct
-from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
@@ -21,6 +20,7 @@ from hubgate.server.edge.routes import KIB, Route, own
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.web.pages.settings.tokens import EXPIRY_CHOICES

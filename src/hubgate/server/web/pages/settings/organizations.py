@@ -1,7 +1,5 @@
 """The user's organizations, roles and invitations, and leaving an organization."""
 
-from starlette.responses import Response
-
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, actor_of
 from hubgate.server.accounts.context import Accounts
@@ -11,6 +9,7 @@ from hubgate.server.accounts.organizations import invitations, members
 from hubgate.server.edge.routes import KIB, Handler, Route, own
 from hubgate.server.errors import Conflict, NotFound
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.pages.listing import first_rows, list_page
 from hubgate.server.web.rendering import Pages

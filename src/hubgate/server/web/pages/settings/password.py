@@ -1,7 +1,5 @@
 """Changing the password, with the current one; signs out every other browser and every app."""
 
-from starlette.responses import Response
-
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, visitor_of
 from hubgate.server.accounts import password_changes
@@ -9,6 +7,7 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.edge.routes import KIB, Route, own
 from hubgate.server.errors import FieldErrors, TooManyRequests
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.web import cookies
 from hubgate.server.web.rendering import Pages

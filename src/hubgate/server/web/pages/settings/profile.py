@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from starlette.responses import Response
-
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, actor_of
 from hubgate.server.accounts import addresses, own_account
@@ -15,6 +13,7 @@ from hubgate.server.accounts.pictures import store as picture_store
 from hubgate.server.edge.routes import KIB, Handler, Route, own
 from hubgate.server.errors import Conflict, FieldErrors, HubError, TooManyRequests
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.collections import store as collection_store
 from hubgate.server.hub.context import Repos

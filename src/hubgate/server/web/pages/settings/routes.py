@@ -1,12 +1,11 @@
 """All routes of the account settings."""
 
-from starlette.responses import RedirectResponse, Response
-
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.edge.routes import Route, own
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import RedirectResponse, Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.oauth.context import OAuth

@@ -2,8 +2,6 @@
 
 import re
 
-from starlette.responses import Response
-
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.context import Accounts
@@ -11,6 +9,7 @@ from hubgate.server.accounts.sessions import browser_sessions
 from hubgate.server.edge.routes import KIB, Route, own
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.web import cookies
 from hubgate.server.web.pages.listing import list_page

@@ -1,12 +1,11 @@
 """`/spaces/{namespace}/{repo}/app`: the state of a Space, its logs, and buttons that restart or pause it."""
 
-from starlette.responses import Response
-
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import BadRequest, Unprocessable
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.spaces import management
 from hubgate.server.web.pages.spaces.page_context import SpacePageContext

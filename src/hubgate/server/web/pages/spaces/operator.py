@@ -2,12 +2,11 @@
 
 import re
 
-from starlette.responses import Response
-
 from hubgate.server.access.caller import actor_of
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo, RepoType

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
-from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.edge.routes import KIB, Handler, Route
 from hubgate.server.egress.hosted_links import hosted_url
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.spaces import logs_store, management, settings_store

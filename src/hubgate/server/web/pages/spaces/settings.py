@@ -2,13 +2,12 @@
 
 from functools import partial
 
-from starlette.responses import Response
-
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.spaces import environment, settings_store
 from hubgate.server.spaces.environment import Kind, NewSetting

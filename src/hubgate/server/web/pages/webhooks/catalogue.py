@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from starlette.responses import Response
-
 from hubgate.server.clock import HOUR, MINUTE, SECOND
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.events.kinds import Kind
 from hubgate.server.events.schemas import REPO, TRUNCATED, WEBHOOK, Schema
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.api.event_schemas import PATH as SCHEMAS
 from hubgate.server.web.rendering import Pages

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 
-from starlette.responses import Response
-
 from hubgate.server.accounts import single_use_forms
 from hubgate.server.accounts.single_use_forms import AlreadyUsed
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors, Unprocessable
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.listing import list_page
 from hubgate.server.web.pages.webhooks.charts import spark

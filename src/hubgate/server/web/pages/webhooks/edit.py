@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from starlette.responses import Response
-
 from hubgate.server.accounts import single_use_forms
 from hubgate.server.accounts.single_use_forms import AlreadyUsed
 from hubgate.server.clock import iso
@@ -13,6 +11,7 @@ from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors
 from hubgate.server.events.kinds import Kind
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.webhooks import concurrent_edits
 from hubgate.server.web.pages.webhooks.form import (

@@ -1,12 +1,11 @@
 """Why a webhook did not get an event, as a page; and suggestions of names for the form of a webhook, as JSON."""
 
-from starlette.responses import Response
-
 from hubgate.server.access.visibility import visible_repos
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import NotFound
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.webhooks.delivery_links import repo_path
 from hubgate.server.web.pages.webhooks.page_context import ONE, WebhookPageContext

@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct
-from starlette.responses import Response
 
 from hubgate.server.clock import DAY, SECOND
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import Conflict, FieldErrors, NotFound
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.webhooks.page_context import ONE, WebhookPageContext
 from hubgate.server.web.rendering import NO_ERRORS

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from starlette.responses import Response
-
 from hubgate.server.accounts import store as account_store
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.exchange import issued_tokens
 from hubgate.server.oauth.exchange.model import TokenFilter

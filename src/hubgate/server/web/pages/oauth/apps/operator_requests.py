@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from msgspec import Struct
-from starlette.responses import Response
 
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors, HubError, TooManyRequests
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.oauth.operator_requests import submission
 from hubgate.server.oauth.operator_requests.model import EXCHANGE
 from hubgate.server.web.owner_routes import OwnerContext

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
-from starlette.responses import Response
 
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.edge.routes import KIB, Handler, Route
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps.model import App

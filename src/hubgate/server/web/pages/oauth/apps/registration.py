@@ -6,7 +6,6 @@ The secret of a new app is only in the response to its form.
 from collections.abc import Mapping
 
 from msgspec.structs import replace
-from starlette.responses import Response
 
 from hubgate.server.accounts import single_use_forms
 from hubgate.server.accounts.pictures import changes as pictures
@@ -14,6 +13,7 @@ from hubgate.server.accounts.single_use_forms import AlreadyUsed
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.oauth.apps import logos, management
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.exchange import issued_tokens

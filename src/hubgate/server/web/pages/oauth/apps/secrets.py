@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from starlette.responses import Response
-
 from hubgate.server.accounts import single_use_forms
 from hubgate.server.accounts.single_use_forms import AlreadyUsed
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.exchange import issued_tokens
 from hubgate.server.oauth.exchange.model import TokenFilter

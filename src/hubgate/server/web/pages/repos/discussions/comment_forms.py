@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 
-from starlette.responses import Response
-
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.edge.routes import Handler, Route
 from hubgate.server.errors import Conflict, Forbidden, Unprocessable
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.hub.discussions import comments
 from hubgate.server.web.api.repos.comments import TEXT_CAP
 from hubgate.server.web.discussion_targets import DiscussionComment, comment_endpoint

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 from msgspec import Struct
-from starlette.responses import RedirectResponse, Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
@@ -13,6 +12,7 @@ from hubgate.server.access.resource import Post
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import NotFound, Unavailable
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import RedirectResponse, Response
 from hubgate.server.hub.discussions import merging, proposed_changes
 from hubgate.server.hub.discussions.entries import store as entry_store
 from hubgate.server.hub.discussions.entries.model import REACTIONS, Conversation, Entry, Reaction, UserLabel

@@ -2,13 +2,12 @@
 
 from typing import Literal
 
-from starlette.responses import Response
-
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.edge.routes import Handler, Route
 from hubgate.server.errors import Conflict, Forbidden, HubError, Unprocessable
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.hub.discussions import changes, comments, merging, removal
 from hubgate.server.hub.discussions.entries.model import Conversation
 from hubgate.server.hub.discussions.model import page_path

@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
-from starlette.responses import Response
-
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import Unprocessable
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.hub.discussions import opening, store
 from hubgate.server.hub.discussions.model import check_text, check_title, page_path
 from hubgate.server.hub.discussions.store import DiscussionFilter

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
-from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
@@ -14,6 +13,7 @@ from hubgate.server.edge.routes import Check, Handler, Target
 from hubgate.server.errors import FieldErrors, HubError, Unprocessable
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.hub.commits import page_changes
 from hubgate.server.hub.commits.commit import commit, writable_ref
 from hubgate.server.hub.commits.model import CommitRequest, CommitResult, Operation

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from starlette.responses import Response
-
 from hubgate.server.access.caller import caller_of
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import HubError, NotFound
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.hub.commits.model import Delete
 from hubgate.server.hub.git import objects, trees
 from hubgate.server.hub.git.objects import EntryType

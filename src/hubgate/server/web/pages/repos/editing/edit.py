@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 
 from msgspec import Struct
 from pygit2.enums import FileMode
-from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.edge.routes import MIB, Route
 from hubgate.server.errors import FieldErrors, HubError, NotFound
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.hub.commits import page_changes
 from hubgate.server.hub.commits.model import AddFile, AddLargeFile, Content
 from hubgate.server.hub.commits.renames import renamed_file

@@ -2,11 +2,10 @@
 existing clients upload: large ones outside git.
 """
 
-from starlette.responses import Response
-
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import BadRequest, FieldErrors, HubError
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.hub.commits.model import CommitResult
 from hubgate.server.hub.commits.uploaded_files import UploadedFiles
 from hubgate.server.hub.git.threads import in_thread
