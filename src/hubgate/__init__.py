@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hubgate.client import AsyncHub, Hub
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 __all__ = ["AsyncHub", "Hub"]
 
 

@@ -4,6 +4,8 @@ import contextlib
 import gc
 import inspect
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ from tests.bed.browser import run_browser
 from tests.bed.clock import FrozenClock
 from tests.bed.http_receiver import Receiver, run_http_receiver
 from tests.bed.postgres import Cluster, fastest_folder
+from tests.bed.processes import ROOT
 from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.s3_server import S3Server, run_s3_server
 from tests.bed.times import Recorder
@@ -127,6 +130,16 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     parameters = inspect.signature(pyfuncitem.obj).parameters
     run_blocking(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in parameters}))
     return True
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package as users install it, built with the locked build tools."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    (built,) = folder.glob("*.whl")
+    return built
 
 
 @pytest.fixture(scope="session")

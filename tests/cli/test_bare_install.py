@@ -1,5 +1,6 @@
 """`pip install hubgate` without extras: the hub's own commands name the extra, nothing shows a traceback."""
 
+import os
 import resource
 import statistics
 import subprocess
@@ -69,3 +70,14 @@ def test_import_is_fast(statement: str, share: float) -> None:
 def test_help_and_version_need_nothing(tmp_path: Path) -> None:
     assert bare("--help", cwd=tmp_path).returncode == 0
     assert bare("--version", cwd=tmp_path).stdout.startswith("hubgate ")
+
+
+def test_help_ends_quietly_when_its_reader_has_closed_the_pipe() -> None:
+    """As in `hubgate --help | head -1`."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-S", "-m", "hubgate.cli", "--help"]
+    variables = {"PYTHONPATH": str(ROOT / "src")}
+    with os.fdopen(writer, "wb") as output:
+        done = subprocess.run(command, env=variables, stdout=output, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "")

@@ -15,11 +15,9 @@ def run(*command: str | Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of an environment with the built wheel and what it needs, and nothing else."""
     folder = tmp_path_factory.mktemp("installed")
-    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder)
-    (wheel,) = folder.glob("*.whl")
     uv = Path(sys.executable).parent / "uv"
     made = folder / "venv/bin/python"
     run(uv, "venv", "--quiet", "--python", sys.executable, folder / "venv")

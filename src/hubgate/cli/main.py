@@ -55,16 +55,8 @@ def _open_standard_streams() -> None:
 
 def run(arguments: list[str], commands: Sequence[Command]) -> int:
     command = next((command for command in commands if arguments[:1] == [command.name]), None)
-    if command is None:
-        return _usage(arguments, commands)
-    run_command = _run_server_command if command.needs_server else _run_user_command
     try:
-        return run_command(command, arguments[1:])
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("hubgate"):
-            raise
-        needed = ("the server", "hubgate[server]") if command.needs_server else (error.name, "hubgate")
-        return _fail(f'hubgate {command.name} needs {needed[0]}. Run: pip install "{needed[1]}"')
+        return _usage(arguments, commands) if command is None else _run(command, arguments[1:])
     except BrokenPipeError:
         # The reader of the output has closed the pipe, as `head` does.
         sys.stdout = None
@@ -72,6 +64,17 @@ def run(arguments: list[str], commands: Sequence[Command]) -> int:
     except OSError as error:
         sys.stdout = None
         return _fail(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
+
+
+def _run(command: Command, arguments: list[str]) -> int:
+    run_command = _run_server_command if command.needs_server else _run_user_command
+    try:
+        return run_command(command, arguments)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("hubgate"):
+            raise
+        needed = ("the server", "hubgate[server]") if command.needs_server else (error.name, "hubgate")
+        return _fail(f'hubgate {command.name} needs {needed[0]}. Run: pip install "{needed[1]}"')
 
 
 def _run_user_command(command: Command, arguments: list[str]) -> int:
@@ -138,7 +141,7 @@ def _usage(arguments: list[str], commands: Sequence[Command]) -> int:
     lines = ["usage: hubgate COMMAND ...", ""]
     lines += [f"  {command.name:<10} {command.help}" for command in commands]
     lines += ["", "hubgate COMMAND --help describes a command; --version prints the version."]
-    print("\n".join(lines), file=sys.stdout if is_help else sys.stderr)
+    print("\n".join(lines), file=sys.stdout if is_help else sys.stderr, flush=True)
     return 0 if is_help else 2
 
 
