@@ -31,6 +31,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("server.accounts",),
     ("server.events", "server.audit", "server.throttle", "server.mail", "server.search"),
     ("server.http",),
+    ("server.log_formats",),
     ("server.settings", "server.logs", "server.metrics"),
     ("server.objects",),
     ("server.storage", "server.egress"),

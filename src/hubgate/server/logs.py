@@ -1,4 +1,5 @@
-"""Logging: one JSON object per line on standard error, with the request id and without secrets.
+"""Logging: one JSON object per line on standard error, with the request id and without secrets. On a terminal,
+`log_formats.py` writes short text instead.
 
 Data that may contain a secret is not logged: no query strings, bodies or headers, the route's pattern instead of the
 path, and only the type and frames of library errors, whose messages may quote a bound value. As a second safeguard,
@@ -53,7 +54,7 @@ class RequestLine(msgspec.Struct):
     message: str = "request"
 
 
-class _Line(msgspec.Struct, omit_defaults=True):
+class Line(msgspec.Struct, omit_defaults=True):
     time: str
     level: str
     message: str
@@ -64,7 +65,7 @@ class _Line(msgspec.Struct, omit_defaults=True):
 class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         request: RequestLine | None = getattr(record, "request", None)
-        return msgspec.json.encode(request or _line(record)).decode()
+        return msgspec.json.encode(request or line_of(record)).decode()
 
 
 def log_request(logger: logging.Logger, line: RequestLine) -> None:
@@ -75,9 +76,9 @@ def log_request(logger: logging.Logger, line: RequestLine) -> None:
         logger.handle(record)
 
 
-def _line(record: logging.LogRecord) -> _Line:
+def line_of(record: logging.LogRecord) -> Line:
     error = record.exc_info[1] if record.exc_info else None
-    return _Line(
+    return Line(
         iso(int(record.created * 1_000_000)),
         record.levelname.lower(),
         redacted(record.getMessage()),
@@ -108,9 +109,11 @@ def summary_of(error: BaseException) -> str:
     return f"{name}: {error}" if quotable else name
 
 
-def configure(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
+def configure(
+    stream: TextIO = sys.stderr, level: int = logging.INFO, formatter: logging.Formatter | None = None
+) -> None:
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(JsonFormatter())
+    handler.setFormatter(formatter or JsonFormatter())
     # Our lines contain no thread or process data. The logging module documents these switches.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     root = logging.getLogger()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp
 
-from hubgate.server import logs
+from hubgate.server import log_formats
 from hubgate.server.app import build_app
 from hubgate.server.resources import Hub, open_hub
 from hubgate.server.worker.child import raise_file_limit, report_ready, run_and_exit, settings_from_parent, stop_event
@@ -24,7 +24,7 @@ def main(build: Callable[[Hub], ASGIApp] = build_app) -> None:
 
 async def _serve(listen_fd: int, ready_fd: int, build: Callable[[Hub], ASGIApp]) -> None:
     settings = settings_from_parent()
-    logs.configure()
+    log_formats.configure(settings.log)
     raise_file_limit()
     stop = stop_event()
     hub = await open_hub(settings)
