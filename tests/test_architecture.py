@@ -19,6 +19,7 @@ MAX_LINES = 500
 # From the top down. A layer may import those below it; packages of one layer never import one another.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli",),
+    ("demo",),
     ("server.doctor", "server.startup"),
     ("server.worker",),
     ("server.app",),

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import IO
+from typing import IO, Any
 
 from hubgate.server.errors import NotFound, StartupError
 from hubgate.server.jobs.caller import while_client_waits
@@ -39,6 +39,17 @@ class GitFailed(Exception):
         self.stderr = stderr
 
 
+def _in_new_group() -> dict[str, Any]:
+    """Arguments that start a program in a separate group, so that Ctrl-C reaches only our process. Not in a separate
+    session: Linux gives each session an equal share of the processors (autogroups), and priorities count only within a
+    session.
+    """
+    if type(asyncio.get_running_loop()).__module__.startswith("uvloop"):
+        # The loop of the background process rejects process_group.
+        return {"preexec_fn": os.setpgrp}
+    return {"process_group": 0}
+
+
 async def start(
     arguments: Sequence[str], folder: Path, env: Mapping[str, str] | None = None
 ) -> asyncio.subprocess.Process:
@@ -52,9 +63,7 @@ async def start(
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            # A separate group, so that Ctrl-C reaches only our process. Not a separate session: Linux gives each
-            # session an equal share of the processors (autogroups), and priorities count only within a session.
-            process_group=0,
+            **_in_new_group(),
         )
     except FileNotFoundError as error:
         if str(error.filename) != str(folder):
