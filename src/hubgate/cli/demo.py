@@ -1,4 +1,4 @@
-"""Run a demo: a hub with example content, an app that users sign in to, and a webhook receiver, until Ctrl-C or SIGTERM.
+"""Run a hub with example content, an app that users sign in to, and a webhook receiver, until Ctrl-C or SIGTERM.
 
 Its data is in the folder demo below the data folder; a second start continues with it.
 """
@@ -33,10 +33,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reset", action="store_true", help="delete the demo's data and start anew")
     parser.add_argument("--port", metavar="PORT", help="port of the hub (default HUBGATE_PORT, or 8000); 0: any")
     parser.add_argument("--app-port", type=_port, default=0, metavar="PORT", help="port of the example app")
-    parser.add_argument("--receiver-port", type=_port, default=0, metavar="PORT", help="port of the webhook receiver")
-    parser.add_argument(
-        "--data-dir", metavar="FOLDER", help="the demo is in its folder demo (default HUBGATE_DATA_DIR)"
-    )
+    parser.add_argument("--receiver-port", type=_port, default=0, metavar="PORT", help="port of the receiver")
+    parser.add_argument("--data-dir", metavar="FOLDER", help="data folder (default HUBGATE_DATA_DIR)")
 
 
 def _port(text: str) -> int:

@@ -1,7 +1,7 @@
 """The demo's repos: cards, files, and the changes of a month."""
 
 SENTIMENT = "acme/sentiment"
-LARGE = "acme/sentiment-large"
+LARGE = "ada/sentiment-large"
 REVIEWS = "acme/reviews"
 NOTES = "ada/notes"
 
@@ -76,7 +76,14 @@ def rows_of_day(day: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-CONFIG = '{\n  "architecture": "bag-of-words",\n  "labels": ["negative", "neutral", "positive"]\n}\n'
-FASTER_CONFIG = (
-    '{\n  "architecture": "bag-of-words",\n  "labels": ["negative", "neutral", "positive"],\n  "cache": true\n}\n'
-)
+CONFIG = """{
+  "architecture": "bag-of-words",
+  "labels": ["negative", "neutral", "positive"]
+}
+"""
+FASTER_CONFIG = """{
+  "architecture": "bag-of-words",
+  "cache": true,
+  "labels": ["negative", "neutral", "positive"]
+}
+"""

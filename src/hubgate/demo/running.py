@@ -59,6 +59,8 @@ def run(demo: Demo, *, reset: bool) -> None:
             asyncio.run(connect(demo.settings, state, addresses))
         tour.write_environments(demo.folder, state, addresses)
         app = ExampleApp(addresses.hub, addresses.app, state.app_id, state.app_secret)
+        # The library's line for each delivery would repeat what the receiver reports.
+        logging.getLogger("hubgate.receiver").setLevel(logging.WARNING)
         receiver = create_receiver(addresses.hub, state.tokens["ada"], state.webhook_secret, _reporter(demo))
         with _serving(app.asgi(), app_listener), _serving(receiver, receiver_listener):
             serve(demo.settings, lambda *_: demo.write(tour.text(demo.folder, state, addresses)), demo.modules)

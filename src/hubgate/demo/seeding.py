@@ -23,6 +23,8 @@ from hubgate.server.settings import Settings
 # Less than the retention of deliveries, so that all of it is still there tomorrow.
 DAYS = 28
 FULLNAMES = {"ada": "Ada Okafor", "lin": "Lin Berg"}
+# Days on which Lin proposes rows in a pull request, because contributors do not write to repos of others.
+_LIN_PROPOSES = (6, 17)
 APP_SCOPES = ("openid", "profile", "email", "read-repos")
 
 
@@ -63,7 +65,13 @@ async def _create_apps(past: PastHub, state: State, users: dict[str, User], acme
     )
     created, secret = await management.create(past.hub.oauth, Owner(user_id=users["lin"].id), desk, SYSTEM)
     state.app_id, state.app_secret = created.client_id, secret or ""
-    nightly = App(client_id="", name="Nightly jobs", confidential=True, exchange=ExchangeSettings(privileged=True))
+    nightly = App(
+        client_id="",
+        name="Nightly jobs",
+        scopes=("read-repos",),
+        confidential=True,
+        exchange=ExchangeSettings(privileged=True),
+    )
     created, secret = await management.create(past.hub.oauth, Owner(org_id=acme.id), nightly, SYSTEM)
     state.exchange_id, state.exchange_secret = created.client_id, secret or ""
 
@@ -84,7 +92,7 @@ async def _create_repos(past: PastHub, state: State) -> None:
     first = "First version"
     model = {"README.md": content.SENTIMENT_CARD, "config.json": content.CONFIG, "model.bin": weights}
     await past.api.commit(content.SENTIMENT, ada, first, model)
-    await past.api.commit(content.LARGE, ada, first, {"README.md": content.LARGE_CARD, "model.bin": weights * 4})
+    await past.api.commit(content.LARGE, ada, first, {**model, "README.md": content.LARGE_CARD})
     await past.api.call("PUT", f"/api/models/{content.LARGE}/settings", ada, {"gated": "manual"})
     files: dict[str, str | bytes] = {"README.md": content.REVIEWS_CARD, "data/day-00.csv": content.rows_of_day(0)}
     await past.api.commit(content.REVIEWS, ada, first, files, kind="dataset")
@@ -111,10 +119,11 @@ async def _live_through(past: PastHub, state: State, day: int, midnight: int, re
         await past.deliver_until(midnight + (7 + 3 * number) * HOUR + day * MINUTE)
         path = f"data/day-{day + 1:02}{'abcde'[number]}.csv"
         rows = {path: content.rows_of_day(day + number)}
-        author = lin if number == 1 and day in _LIN_WRITES else ada
-        await past.api.commit(
-            content.REVIEWS, author, f"Reviews of day {day + 1}", rows, kind="dataset", **_as_proposal(author, lin)
-        )
+        summary = f"Reviews of day {day + 1}"
+        if number == 1 and day in _LIN_PROPOSES:
+            await past.api.commit(content.REVIEWS, lin, summary, rows, kind="dataset", create_pr="1")
+        else:
+            await past.api.commit(content.REVIEWS, ada, summary, rows, kind="dataset")
     await past.deliver_until(midnight + 22 * HOUR)
     if day == 12:
         await _talk(past, ada, lin)
@@ -124,14 +133,6 @@ async def _live_through(past: PastHub, state: State, day: int, midnight: int, re
         await _collect(past, ada)
     if day == DAYS - 2:
         await past.api.call("POST", f"/api/models/{content.LARGE}/ask-access", lin, {"fields": {}})
-
-
-# Days on which Lin proposes rows in a pull request, because contributors do not write to repos of others.
-_LIN_WRITES = (6, 17)
-
-
-def _as_proposal(author: str, lin: str) -> dict[str, str]:
-    return {"create_pr": "1"} if author == lin else {}
 
 
 async def _talk(past: PastHub, ada: str, lin: str) -> None:

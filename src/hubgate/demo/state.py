@@ -1,4 +1,4 @@
-"""The demo's folder, and what the demo has to remember between starts: passwords, tokens and ids, in one private file."""
+"""The demo's folder, and what the demo remembers between starts: passwords, tokens and ids, in one private file."""
 
 import json
 import os

@@ -46,55 +46,60 @@ def environment_file(folder: Path, user: str) -> Path:
 
 def steps(folder: Path, state: State, addresses: Addresses) -> list[Step]:
     hub, acme = addresses.hub, f"{addresses.hub}/organizations/acme/settings"
-    chat = state.webhooks["chat"]
-    ada, lin = (f". {shlex.quote(str(environment_file(folder, user)))}" for user in ("ada", "lin"))
-    gated = f"$HUBGATE_ENDPOINT/{content.LARGE}/resolve/main/model.bin"
-    exchange = (
-        "-d grant_type=urn:ietf:params:oauth:grant-type:token-exchange -d subject_token=lin@example.org "
-        "-d subject_token_type=urn:service:token-type:user-email"
-    )
+    chat, sentiment, large = state.webhooks["chat"], f"{hub}/{content.SENTIMENT}", f"{hub}/{content.LARGE}"
+
+    def as_user(user: str, command: str) -> str:
+        # In a subshell: the variables must not stay in the shell of the terminal.
+        return f"(. {shlex.quote(str(environment_file(folder, user)))}; {command})"
+
+    rows = f"hubgate upload {content.REVIEWS} $f --type dataset --to data/today.csv"
+    download = f'curl -s -o /dev/null -w "%{{http_code}}\\n" -H "Authorization: Bearer $HUBGATE_TOKEN" {large}/raw/main'
+    subject = "-d subject_token=lin@example.org -d subject_token_type=urn:service:token-type:user-email"
+    exchange = f"-d grant_type=urn:ietf:params:oauth:grant-type:token-exchange {subject}"
     return [
-        Step("Sign in as ada: what needs attention, recent activity", (f"{hub}/login",), (f"{ada}; hubgate whoami",)),
         Step(
-            "Look at a model, clone it without an account",
-            (f"{hub}/{content.SENTIMENT}",),
-            (f'git clone --quiet {hub}/{content.SENTIMENT} "$(mktemp -d)/sentiment" && echo cloned',),
+            "Sign in as ada: what needs attention, and recent activity",
+            (f"{hub}/login",),
+            (as_user("ada", "hubgate whoami"),),
+        ),
+        Step(
+            "Look at a model, and clone it without an account",
+            (sentiment,),
+            (f'git clone --quiet {sentiment} "$(mktemp -d)/sentiment" && echo cloned',),
         ),
         Step(
             "Sign in to another app with your hub account, then see and revoke what it may do",
             (f"{addresses.app}/", f"{hub}/settings/connected"),
         ),
         Step(
-            "Push rows to the dataset: the receiver trains and commits the result to the model",
-            (f"{addresses.receiver}/", f"{hub}/{content.SENTIMENT}/commits/main"),
-            (
-                f"{ada}; f=$(mktemp) && date > $f && "
-                f"hubgate upload {content.REVIEWS} $f --type dataset --to data/today.csv",
-            ),
+            "Push rows to the dataset: the receiver trains, and commits the result to the model",
+            (f"{addresses.receiver}/", f"{sentiment}/commits/main"),
+            (as_user("ada", f"f=$(mktemp) && date > $f && {rows}"),),
         ),
         Step(
-            "A month of webhook deliveries, with charts; the failed ones can be replayed",
+            "A month of webhook deliveries, with charts; replay the failed ones",
             (f"{acme}/webhooks/{chat}?range=30d",),
             (
-                f"{ada}; hubgate webhooks activity {chat} --org acme --state failed",
-                f"{ada}; hubgate webhooks replay {chat} --org acme --since 14d --state failed",
+                as_user("ada", f"hubgate webhooks activity {chat} --org acme --state failed"),
+                as_user("ada", f"hubgate webhooks replay {chat} --org acme --since 14d --state failed"),
             ),
         ),
         Step(
-            "lin has asked for access to a gated model (403); grant it (200)",
-            (f"{hub}/{content.LARGE}/settings/access",),
-            (
-                f'{lin}; curl -s -o /dev/null -w "%{{http_code}}\\n" -L -H "Authorization: Bearer $HUBGATE_TOKEN" {gated}',
-            ),
+            "lin has asked for access to a gated model: 403 until you grant it",
+            (f"{large}/settings/access",),
+            (as_user("lin", f"{download}/config.json"),),
         ),
         Step(
-            "Merge lin's pull request; browse the collection",
-            (f"{hub}/{content.SENTIMENT}/discussions", f"{hub}/collections"),
+            "Read a discussion, merge lin's pull request, browse a collection",
+            (f"{sentiment}/discussions", f"{hub}/collections"),
         ),
         Step(
-            "An organization's server gets a short-lived token for lin, which the audit log shows; operate the hub",
+            "An organization's server requests a token for lin, which the audit log records; operate the hub",
             (f"{acme}/audit-log", f"{hub}/operator"),
-            (f'{ada}; curl -s -u "$NIGHTLY_JOBS" {hub}/oauth/token {exchange}', f"{ada}; hubgate doctor"),
+            (
+                as_user("ada", f'curl -s -u "$NIGHTLY_JOBS" {hub}/oauth/token {exchange}'),
+                as_user("ada", "hubgate doctor"),
+            ),
         ),
     ]
 

@@ -102,13 +102,33 @@ async def run_with_status(
     try:
         if low_priority:
             lower_priority(process)
-        out, err = await while_client_waits(process.communicate(stdin), seconds)
+        out, err = await while_client_waits(_communicate(process, stdin), seconds)
     finally:
         await kill(process)
     status = process.returncode or 0
     if status not in accepted:
         raise GitFailed(arguments[0], status, err.decode(errors="replace"))
     return status, out
+
+
+async def _communicate(process: asyncio.subprocess.Process, stdin: bytes) -> tuple[bytes, bytes]:
+    """Like the process's method, which raises on uvloop if git has already ended when its input is written."""
+    if process.stdin is None or process.stdout is None or process.stderr is None:
+        raise ValueError("started without pipes")
+    feeding = _feed(process.stdin, stdin)
+    _, out, err = await asyncio.gather(feeding, process.stdout.read(), process.stderr.read())
+    await process.wait()
+    return out, err
+
+
+async def _feed(pipe: asyncio.StreamWriter, stdin: bytes) -> None:
+    """Write the input and close the pipe. A program that ends without reading its input has a reason, which its status
+    and its output say: uvloop raises RuntimeError then.
+    """
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError, RuntimeError):
+        pipe.write(stdin)
+        await pipe.drain()
+    pipe.close()
 
 
 async def lines(
@@ -122,8 +142,7 @@ async def lines(
         if process.stdin is None or process.stdout is None:
             raise ValueError("started without pipes")
         lower_priority(process)
-        process.stdin.write(stdin)
-        process.stdin.close()
+        await _feed(process.stdin, stdin)
         partial = b""
         while part := await while_client_waits(process.stdout.read(_CHUNK), deadline - monotonic()):
             *complete, partial = (partial + part).split(b"\n")
