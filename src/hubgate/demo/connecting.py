@@ -1,7 +1,7 @@
 """Points the app and the webhooks at the ports of this start, which may differ from those of the last one."""
 
 from hubgate.demo.api import open_api
-from hubgate.demo.state import State
+from hubgate.demo.state import WEBHOOKS, State
 from hubgate.demo.tour import Addresses
 from hubgate.server.resources import open_hub
 from hubgate.server.settings import Settings
@@ -12,10 +12,9 @@ async def connect(settings: Settings, state: State, addresses: Addresses) -> Non
     hub = await open_hub(settings)
     try:
         async with open_api(hub) as api:
-            at = "/api/organizations/acme/settings/webhooks"
-            found = {each["id"]: each["url"] for each in await api.call("GET", at, state.tokens["ada"])}
             for name, webhook_id in state.webhooks.items():
-                url = f"{addresses.receiver}/webhooks/{name}"
+                at, url = WEBHOOKS[name], f"{addresses.receiver}/webhooks/{name}"
+                found = {each["id"]: each["url"] for each in await api.call("GET", at, state.tokens["ada"])}
                 if found.get(webhook_id, url) != url:
                     await api.call("POST", f"{at}/{webhook_id}", state.tokens["ada"], {"url": url})
             # The port of a loopback redirect URI may be any, so only the link to the app changes.

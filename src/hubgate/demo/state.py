@@ -11,6 +11,9 @@ from hubgate.server.errors import StartupError
 from hubgate.server.storage import data_folder
 
 NAME = "demo.json"
+# The owner of each of the demo's webhooks, as the path of its webhooks in the API: an organization, and a user, whose
+# home page shows it.
+WEBHOOKS = {"train": "/api/organizations/acme/settings/webhooks", "chat": "/api/settings/webhooks"}
 
 
 def _new_password() -> str:

@@ -78,10 +78,10 @@ def steps(folder: Path, state: State, addresses: Addresses) -> list[Step]:
         ),
         Step(
             "A month of webhook deliveries, with charts; replay the failed ones",
-            (f"{acme}/webhooks/{chat}?range=30d",),
+            (f"{hub}/settings/webhooks/{chat}?range=month",),
             (
-                as_user("ada", f"hubgate webhooks activity {chat} --org acme --state failed"),
-                as_user("ada", f"hubgate webhooks replay {chat} --org acme --since 14d --state failed"),
+                as_user("ada", f"hubgate webhooks activity {chat} --state failed"),
+                as_user("ada", f"hubgate webhooks replay {chat} --since 14d --state failed"),
             ),
         ),
         Step(
