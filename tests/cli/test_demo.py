@@ -84,7 +84,9 @@ class RunningDemo:
 def started(folder: Path, *flags: str) -> Iterator[RunningDemo]:
     with (folder / "out.txt").open("wb") as out, (folder / "err.txt").open("wb") as err:
         command = [*HUBGATE, "demo", "--port", "0", *flags]
-        process = subprocess.Popen(command, cwd=folder, env=environment(), stdout=out, stderr=err)
+        # Settings of another hub in the environment, which the demo ignores.
+        other = environment(HUBGATE_REGULAR_UPLOAD_MAX="0", HUBGATE_BASE_URL="https://hub.example")
+        process = subprocess.Popen(command, cwd=folder, env=other, stdout=out, stderr=err)
     demo = RunningDemo(folder, process)
     try:
         yield demo

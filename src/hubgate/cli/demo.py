@@ -9,24 +9,13 @@ import sys
 from hubgate.demo import running
 from hubgate.server import log_formats
 from hubgate.server.errors import StartupError
-from hubgate.server.settings import Settings, load
+from hubgate.server.settings import OPTIONS, Settings, load
 from hubgate.server.startup import with_actual_port
 from hubgate.server.worker.supervisor import bind
 
-# The demo needs no other service, and is reachable from this machine only.
-_OWN_SETTINGS = {
-    "host": "127.0.0.1",
-    "base_url": "",
-    "database_url": "",
-    "deliver": "child",
-    "egress_allow": "127.0.0.0/8",
-    "egress_proxy": "",
-    "smtp_url": "",
-    "objects_url": "",
-    "objects_former_url": "",
-    "metrics_listen": "",
-    "secret_key": "",
-}
+# Taken from the environment and hubgate.toml. All others have their defaults: the demo needs no other service, and no
+# limit of the operator's may be in its way.
+_FROM_OUTSIDE = ("port", "server", "workers", "log")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -59,9 +48,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _settings(options: argparse.Namespace) -> Settings:
     given = {"port": options.port, "data_dir": options.data_dir}
-    flags = {name: value for name, value in given.items() if value is not None}
-    base = load({**_OWN_SETTINGS, **flags})
-    settings = load({**_OWN_SETTINGS, **flags, "data_dir": str(base.data_dir / "demo")})
+    outside = load({name: value for name, value in given.items() if value is not None})
+    chosen = {name: outside.raw[name] for name in _FROM_OUTSIDE}
+    chosen |= {"data_dir": str(outside.data_dir / "demo"), "egress_allow": "127.0.0.0/8"}
+    settings = load({item.name: item.metadata["default"] for item in OPTIONS} | chosen)
     if settings.port:
         return settings
     with bind(settings.host, 0) as free:

@@ -21,7 +21,7 @@ _MASKS = (
 )
 _FINDER_LIKE = ([1, 0, 1, 1, 1, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 0, 1, 1, 1, 0, 1])
 _QUIET_ZONE = 2
-# White on black whatever the terminal's colours are: some readers do not recognize an inverted code.
+# White on black, regardless of the terminal's colours: some readers do not recognize an inverted code.
 _COLOURS, _RESET = "\x1b[38;5;231;48;5;16m", "\x1b[0m"
 
 Matrix = list[list[int]]
