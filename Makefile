@@ -9,11 +9,13 @@ FAULT_JOBS ?= 1
 # Tests start hundreds of processes: store bytecode even if the shell disables it.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help serve test test-all times faults lint format setup contract shots bench lock clean
+.PHONY: help serve demo test test-all times faults lint format setup contract shots bench lock clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make serve    set up and run the hub on http://127.0.0.1:8000"
+	@echo "make demo     set up and run a hub with example content, an example app and a receiver; prints a tour"
+	@echo "              (make demo RESET=1 starts anew)"
 	@echo "make test     set up and run every test (small fault counts)"
 	@echo "make test-all run tests of pages and parameters on PostgreSQL too, and more random examples"
 	@echo "make times    print where the last make test spent its time"
@@ -29,6 +31,10 @@ help:
 
 serve: $(VENV)/server.stamp
 	@$(BIN)/hubgate serve
+
+# The shell is replaced, so that signals reach the demo.
+demo: $(VENV)/server.stamp
+	@exec $(BIN)/hubgate demo $(if $(RESET),--reset)
 
 test: $(VENV)/dev.stamp $(VENV)/clients.stamp
 	@$(BIN)/python -m tests.bed.browser

@@ -19,6 +19,7 @@ MAX_LINES = 500
 # From the top down. A layer may import those below it; packages of one layer never import one another.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli",),
+    ("demo",),
     ("server.doctor", "server.startup"),
     ("server.worker",),
     ("server.app",),
@@ -31,6 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("server.accounts",),
     ("server.events", "server.audit", "server.throttle", "server.mail", "server.search"),
     ("server.http",),
+    ("server.log_formats",),
     ("server.settings", "server.logs", "server.metrics"),
     ("server.objects",),
     ("server.storage", "server.egress"),

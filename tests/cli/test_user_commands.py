@@ -1,11 +1,14 @@
 """User commands: output for people and for programs, and errors."""
 
+import fcntl
 import json
 import os
 import pty
 import re
 import signal
+import struct
 import subprocess
+import termios
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +16,10 @@ import pytest
 from tests.bed.devices import approve
 from tests.bed.hostile import json_response, run_hostile_server
 from tests.bed.people import create_organization, create_token, create_user
-from tests.bed.processes import HUBGATE, ROOT, environment, hubgate, read_terminal
+from tests.bed.processes import HUBGATE, ROOT, environment, hubgate, read_terminal, until
 from tests.bed.running_hub import RunningHub
 
-from hubgate.cli.user import progress
+from hubgate.cli.user import progress, qr, sign_in_display
 
 HELP = [
     ["login"],
@@ -103,6 +106,54 @@ def test_whoami_prints_the_signed_in_user(shell: Shell) -> None:
     there = shell.refused("whoami", "--endpoint", url, HUBGATE_TOKEN="")
     assert there == f"not signed in. Run: hubgate login --endpoint {url}"
     assert "rejected HUBGATE_TOKEN" in shell.refused("whoami", HUBGATE_TOKEN="hf_wrong")
+
+
+def test_https_used_for_an_http_hub_is_named(sqlite_hub: RunningHub, tmp_path: Path) -> None:
+    host = sqlite_hub.url.removeprefix("http://")
+    for command in ("login", "whoami"):
+        done = hubgate(command, "--endpoint", f"https://{host}", cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (1, f"error: {host} does not use https. Try http://{host}\n")
+
+
+def test_login_on_a_terminal_shows_a_qr_code_and_opens_the_browser(sqlite_hub: RunningHub, tmp_path: Path) -> None:
+    ada, opened = create_user(sqlite_hub, "ada"), tmp_path / "opened"
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
+    browser.chmod(0o755)
+    here, there = pty.openpty()
+    fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 100, 0, 0))
+    variables = {"XDG_CONFIG_HOME": str(tmp_path), "BROWSER": f"{browser} %s", "TERM": "xterm", "PYTHONUTF8": "1"}
+    command = [*HUBGATE, "login", "--endpoint", sqlite_hub.url]
+    process = subprocess.Popen(command, env=environment(**variables), stdin=there, stdout=there, stderr=there)
+    os.close(there)
+    until(opened.exists)
+    until(opened.read_text)
+    link = opened.read_text().strip()
+    address, _, code = link.partition("?user_code=")
+    assert address == f"{sqlite_hub.url}/oauth/device"
+    approve(sqlite_hub, ada, code, "openid profile")
+    shown = read_terminal(here).decode().replace("\r\n", "\n")
+    assert process.wait(30) == 0
+    matrix = qr.modules(link)
+    assert matrix is not None
+    assert f"({15} min)\n{qr.drawn(matrix, colour=True)}\nWaiting for you to approve…\n" in shown
+    assert shown.endswith("✓ Signed in as ada. Try: hubgate webhooks list\n")
+
+
+@pytest.mark.parametrize(
+    ("variables", "platform", "expected"),
+    [
+        ({"DISPLAY": ":0"}, "linux", True),
+        ({"WAYLAND_DISPLAY": "wayland-0"}, "linux", True),
+        ({}, "linux", False),
+        ({}, "darwin", True),
+        ({"DISPLAY": ":10", "SSH_CONNECTION": "10.0.0.1 1 10.0.0.2 22"}, "linux", False),
+        ({"SSH_TTY": "/dev/pts/1"}, "darwin", False),
+        ({"SSH_TTY": "/dev/pts/1", "BROWSER": "lynx"}, "linux", True),
+    ],
+)
+def test_browser_opens_only_where_there_is_one(variables: dict[str, str], platform: str, *, expected: bool) -> None:
+    assert sign_in_display.has_browser(variables, platform) == expected
 
 
 def test_login_and_logout(sqlite_hub: RunningHub, tmp_path: Path) -> None:
@@ -252,10 +303,12 @@ def test_unreachable_hub_and_invalid_responses_are_one_line(tmp_path: Path) -> N
             done = hubgate("whoami", "--endpoint", server.url, cwd=tmp_path, **alone)
         assert done.stderr == f"error: {shown}\n"
     gone = hubgate("whoami", "--endpoint", server.url, cwd=tmp_path, **alone)
-    assert (gone.returncode, gone.stderr) == (
-        1,
-        f"error: {server.url.removeprefix('http://')} cannot be reached: Connection refused\n",
-    )
+    host = server.url.removeprefix("http://")
+    cure = "Check the address, and that the hub is running."
+    assert (gone.returncode, gone.stderr) == (1, f"error: {host} cannot be reached: Connection refused. {cure}\n")
+    with run_hostile_server(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n") as server:
+        other = hubgate("whoami", "--endpoint", server.url, cwd=tmp_path, **alone).stderr
+    assert other.endswith("answered with status 404. Is this the address of a hub?\n")
     unsaid = hubgate("whoami", cwd=tmp_path, HUBGATE_ENDPOINT=server.url, **alone).stderr
     assert unsaid.endswith(" refused. To use another hub: hubgate login --endpoint URL, or set HUBGATE_ENDPOINT\n")
 

@@ -1,7 +1,10 @@
 """A git program that is ended early leaves nobody waiting."""
 
 import asyncio
+import os
 from pathlib import Path
+
+import uvloop
 
 from hubgate.server.hub.git import program
 
@@ -16,3 +19,19 @@ async def test_program_with_unread_output_can_be_ended(tmp_path: Path) -> None:
     await asyncio.wait_for(program.kill(process), 10)
     assert process.returncode is not None
     assert process.returncode < 0
+
+
+async def test_program_starts_on_the_loop_of_the_background_process(tmp_path: Path) -> None:
+    """In a separate process group, which is killed with all programs that git has started."""
+
+    async def start() -> int:
+        process = await program.start(["-c", "alias.flood=!yes", "flood"], tmp_path)
+        group = os.getpgid(process.pid) if process.returncode is None else 0
+        await program.kill(process)
+        return group - process.pid
+
+    assert await asyncio.to_thread(lambda: uvloop.run(start())) == 0
+    # Often git has ended before its input is written.
+    for _ in range(20):
+        version = await asyncio.to_thread(lambda: uvloop.run(program.run(["version"], tmp_path, seconds=10)))
+        assert version.startswith(b"git version")

@@ -29,6 +29,7 @@ COMMANDS = (
     Command("download", "download files from a repo", "hubgate.cli.user.files", "configure_download"),
     Command("completion", "print a script that completes commands in your shell", "hubgate.cli.user.completion"),
     _server_command("serve", "run the hub"),
+    _server_command("demo", "run a hub with example content, an example app and a webhook receiver"),
     _server_command("deliver", "run only the background process"),
     _server_command("migrate", "migrate the database to this version's schema"),
     _server_command("doctor", "check configuration, database, keys and folders"),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from hubgate.cli import hub_settings
-from hubgate.server import logs
+from hubgate.server import log_formats
 from hubgate.server.settings import Settings
 from hubgate.server.startup import background_metrics, prepared
 from hubgate.server.worker.background import run as run_loops
@@ -25,8 +25,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, loops: RunLoops = run_loops) -> int:
     """Run the background loops until a signal. The test build passes other `loops` to shorten intervals."""
-    logs.configure()
     settings = hub_settings.read(options)
+    log_formats.configure(settings.log)
     received_signals: list[int] = []
     for number in STOP_SIGNALS:
         signal.signal(number, lambda caught, _: received_signals.append(caught))

@@ -18,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     try:
-        findings = asyncio.run(examine(hub_settings.read(options)))
+        findings = asyncio.run(examine(hub_settings.read_for_operator(options)))
     except StartupError as error:
         findings = [Finding("configuration", "fail", str(error))]
     is_ok = all(finding.level != "fail" for finding in findings)

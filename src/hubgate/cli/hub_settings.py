@@ -1,13 +1,18 @@
 """The settings as command-line flags, the same for all commands of the server."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from hubgate.server.setting_values import base_url
 from hubgate.server.settings import OPTIONS, Settings, load
+from hubgate.server.storage.running_address import running_address
 
 # The flags that --help of an admin command lists. The other settings are accepted too.
 FOR_OPERATORS = ("data_dir", "database_url", "secret_key")
+
+_DEFAULTS = {item.name: item.metadata["default"] for item in OPTIONS}
 
 
 def add_to(parser: argparse.ArgumentParser, shown: tuple[str, ...] | None = None) -> None:
@@ -34,3 +39,19 @@ def mail_destination(settings: Settings) -> str:
 def read(options: argparse.Namespace) -> Settings:
     given = {item.name: getattr(options, item.name) for item in OPTIONS}
     return load({name: value for name, value in given.items() if value is not None}, config=options.config)
+
+
+def read_for_operator(options: argparse.Namespace) -> Settings:
+    """The settings of a command that works on the database. Its links start with the address of the hub that runs in
+    the data folder, unless an address is configured.
+    """
+    settings = read(options)
+    is_configured = settings.raw["base_url"] or any(settings.raw[name] != _DEFAULTS[name] for name in ("host", "port"))
+    address = None if is_configured else running_address(settings.data_dir)
+    if not address or address == settings.base_url:
+        return settings
+    try:
+        checked = base_url(address)
+    except ValueError:
+        return settings
+    return replace(settings, base_url=checked, raw={**settings.raw, "base_url": checked})

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from hubgate.cli import hub_settings
-from hubgate.server import logs
+from hubgate.server import log_formats
 from hubgate.server.settings import Settings
 from hubgate.server.startup import serve
 from hubgate.server.worker.supervisor import MODULES, Modules
@@ -18,8 +18,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, modules: Modules = MODULES) -> int:
     """Serve until a signal. Tests pass other `modules`, whose processes start faster."""
-    logs.configure()
-    serve(hub_settings.read(options), _announce, modules)
+    settings = hub_settings.read(options)
+    log_formats.configure(settings.log)
+    serve(settings, _announce, modules)
     return 0
 
 

@@ -12,6 +12,7 @@ from hubgate.client.wire import Response
 MAX_MESSAGE = 1000
 
 _JSON = frozenset({"application/json", "application/vnd.git-lfs+json"})
+_OF_PROXIES = frozenset({429, 502, 503, 504})
 _NEXT = re.compile(r'<([^<>]*)>\s*;[^,]*\brel="?next"?')
 
 
@@ -43,7 +44,7 @@ def json_of(response: Response) -> Any:
 def refusal(response: Response, now: float) -> HubgateError:
     """The exception for a response that is not a success."""
     code = sanitized(response.headers.get("x-error-code", ""), 60)
-    message = _message(response) or f"{_source(response)} answered with status {response.status}."
+    message = _message(response) or _unexplained(response)
     error = refusal_for(response.status, code)(
         message,
         status=response.status,
@@ -97,6 +98,13 @@ def _message(response: Response) -> str:
     if response.media_type == "text/plain":
         return sanitized(response.body.decode("utf-8", "replace"))
     return ""
+
+
+def _unexplained(response: Response) -> str:
+    text = f"{_source(response)} answered with status {response.status}."
+    # Every response of a hub has a request id; those of a proxy whose hub is down have none.
+    is_foreign = "x-request-id" not in response.headers and response.status not in _OF_PROXIES
+    return f"{text} Is this the address of a hub?" if is_foreign else text
 
 
 def _source(response: Response) -> str:

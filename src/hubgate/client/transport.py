@@ -23,6 +23,8 @@ T = TypeVar("T")
 MAX_ERROR_BYTES = 64 * 1024
 # Shorter than the idle timeout of servers: a request on a connection that was just closed may not be safe to retry.
 _IDLE_SECONDS = 3.0
+# What OpenSSL says, in different versions, about a server that answers without TLS.
+_NOT_TLS = {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"}
 
 
 class ResponseReader:
@@ -179,6 +181,8 @@ def translate_error(error: Exception, url: str) -> HubgateError:
         return Unreachable(f"{host} does not answer.")
     if isinstance(error, httpx.ConnectError | httpx.ProxyError | httpx.UnsupportedProtocol | httpx.InvalidURL):
         causes = _causes(error)
+        if any(isinstance(cause, ssl.SSLError) and cause.reason in _NOT_TLS for cause in causes):
+            return Unreachable(f"{host} does not use https. Try http://{host}", worth_retrying=False)
         if any(isinstance(cause, ssl.SSLError) for cause in causes):
             return Unreachable(f"No secure connection to {host}: {_reason(causes)}", worth_retrying=False)
         return Unreachable(f"{host} cannot be reached: {_reason(causes)}")

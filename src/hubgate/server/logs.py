@@ -1,4 +1,5 @@
-"""Logging: one JSON object per line on standard error, with the request id and without secrets.
+"""Logging: one JSON object per line on standard error, with the request id and without secrets. On a terminal,
+`log_formats.py` writes short text instead.
 
 Data that may contain a secret is not logged: no query strings, bodies or headers, the route's pattern instead of the
 path, and only the type and frames of library errors, whose messages may quote a bound value. As a second safeguard,
@@ -15,6 +16,7 @@ import re
 import select
 import sys
 import traceback
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -64,7 +66,7 @@ class RequestLine(msgspec.Struct):
     message: str = "request"
 
 
-class _Line(msgspec.Struct, omit_defaults=True):
+class Line(msgspec.Struct, omit_defaults=True):
     time: str
     level: str
     message: str
@@ -72,9 +74,16 @@ class _Line(msgspec.Struct, omit_defaults=True):
     error: str | None = None
 
 
-class JsonFormatter(logging.Formatter):
+class LineFormatter(logging.Formatter, ABC):
+    """Formats the lines of requests, and all others as logging's formatters do."""
+
+    @abstractmethod
+    def format_request(self, line: RequestLine) -> str: ...
+
+
+class JsonFormatter(LineFormatter):
     def format(self, record: logging.LogRecord) -> str:
-        return msgspec.json.encode(_line(record)).decode()
+        return msgspec.json.encode(line_of(record)).decode()
 
     def format_request(self, line: RequestLine) -> str:
         return msgspec.json.encode(line).decode()
@@ -83,7 +92,7 @@ class JsonFormatter(logging.Formatter):
 class LineHandler(logging.StreamHandler[TextIO]):
     """Writes log lines to a stream. `flush` writes the lines of requests that wait; `logging.shutdown` calls it too."""
 
-    def __init__(self, stream: TextIO, formatter: JsonFormatter) -> None:
+    def __init__(self, stream: TextIO, formatter: LineFormatter) -> None:
         super().__init__(stream)
         self.setFormatter(formatter)
         self._format_request = formatter.format_request
@@ -132,9 +141,9 @@ def log_request(line: RequestLine) -> None:
             handler.add_request(line)
 
 
-def _line(record: logging.LogRecord) -> _Line:
+def line_of(record: logging.LogRecord) -> Line:
     error = record.exc_info[1] if record.exc_info else None
-    return _Line(
+    return Line(
         iso(int(record.created * 1_000_000)),
         record.levelname.lower(),
         redacted(record.getMessage()),
@@ -165,8 +174,10 @@ def summary_of(error: BaseException) -> str:
     return f"{name}: {error}" if quotable else name
 
 
-def configure(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
-    handler = LineHandler(stream, JsonFormatter())
+def configure(
+    stream: TextIO = sys.stderr, level: int = logging.INFO, formatter: LineFormatter | None = None
+) -> None:
+    handler = LineHandler(stream, formatter or JsonFormatter())
     # Our lines contain no thread or process data. The logging module documents these switches.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     root = logging.getLogger()

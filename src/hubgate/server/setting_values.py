@@ -60,6 +60,10 @@ def one_of(*choices: str) -> Parse:
     return parse
 
 
+def log_format(value: str) -> str:
+    return one_of("text", "json")(value) if value else value
+
+
 def comma_separated(value: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in value.split(",") if word.strip())
 

@@ -125,6 +125,7 @@ class Settings:
     guest_bytes: int = option(
         "1073741824", values.whole_number(0, 1 << 50), "bytes a user may store in repos that the user cannot write to"
     )
+    log: str = option("", values.log_format, "format of the log: text or json; when empty, text on a terminal only")
     subject_token_type_aliases: tuple[str, ...] = option(
         "", values.comma_separated, "additional spellings of the e-mail subject token type"
     )

@@ -24,6 +24,7 @@ from hubgate.server.settings import Settings, default_base_url
 from hubgate.server.storage import data_folder
 from hubgate.server.storage.database import Database
 from hubgate.server.storage.engines import create_database, open_database
+from hubgate.server.storage.running_address import published
 from hubgate.server.storage.upgrade import SchemaState, ensure_current_schema, migrate, schema_error, schema_state
 from hubgate.server.worker.space_runner import require_runner
 from hubgate.server.worker.supervisor import MODULES, Modules, Supervisor, bind
@@ -51,9 +52,10 @@ def _serve_on(listener: socket.socket, settings: Settings, announce: Announce, m
         with prepared(settings):
             # Before the children start: once they serve, a short database outage must not stop the hub.
             setup_link = asyncio.run(_setup_link(settings))
-            if supervisor.start():
-                announce(settings, setup_link)
-            supervisor.watch()
+            with published(settings.data_dir, settings.base_url):
+                if supervisor.start():
+                    announce(settings, setup_link)
+                supervisor.watch()
 
 
 @contextlib.contextmanager

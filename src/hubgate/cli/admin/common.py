@@ -41,7 +41,7 @@ def with_hub(options: argparse.Namespace, work: Callable[[Hub], Awaitable[T]]) -
     """Run `work` with an open hub. On return, mail that `work` created has been sent or stored in the outbox."""
 
     async def run() -> T:
-        async with opened_for_operator(hub_settings.read(options)) as hub:
+        async with opened_for_operator(hub_settings.read_for_operator(options)) as hub:
             return await work(hub)
 
     return asyncio.run(run())

@@ -4,10 +4,9 @@ import argparse
 import os
 import sys
 
-from hubgate.cli.user import common
+from hubgate.cli.user import common, sign_in_display
 from hubgate.client import Hub, HubgateError
 from hubgate.client.codec import encode
-from hubgate.client.models import DeviceCode
 from hubgate.client.responses import sanitized
 
 
@@ -33,12 +32,7 @@ run = common.perform
 
 
 def _login(options: argparse.Namespace, hub: Hub) -> int:
-    def prompt(code: DeviceCode) -> None:
-        minutes = max(code.expires_in // 60, 1)
-        line = f"Open {sanitized(code.verification_uri)} and enter  {sanitized(code.user_code, 40)}  ({minutes} min)"
-        print(line, file=sys.stderr if options.json else sys.stdout, flush=True)
-
-    me = hub.login(prompt)
+    me = hub.login(lambda code: sign_in_display.show(code, sys.stderr if options.json else sys.stdout))
     if os.environ.get("HUBGATE_TOKEN"):
         print("! HUBGATE_TOKEN is set and is used instead of this sign-in.", file=sys.stderr)
     value = {"endpoint": hub.endpoint, "name": me.name}

@@ -70,7 +70,9 @@ def error_message(error: HubgateError, endpoint: str | None) -> str:
                 return f"the hub rejected HUBGATE_TOKEN ({text.rstrip('.')}). Unset it, or set a valid token."
             text = "not signed in. Run: hubgate login"
         return f"{text} --endpoint {shlex.quote(endpoint)}" if endpoint else text
-    if isinstance(error, Unreachable) and error.worth_retrying and not endpoint:
+    if isinstance(error, Unreachable) and error.worth_retrying and endpoint:
+        return f"{text.rstrip('.')}. Check the address, and that the hub is running."
+    if isinstance(error, Unreachable) and error.worth_retrying:
         return f"{text.rstrip('.')}. To use another hub: hubgate login --endpoint URL, or set HUBGATE_ENDPOINT"
     return text
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from hubgate.server import logs
+from hubgate.server import log_formats
 from hubgate.server.accounts.tokens import expiry
 from hubgate.server.audit.retention import AuditRetention
 from hubgate.server.audit.seal import Sealer
@@ -121,7 +121,7 @@ def main(adjust_webhooks: Callable[[Webhooks], Webhooks] = _unchanged) -> None:
 
 async def _as_child(ready_fd: int, adjust_webhooks: Callable[[Webhooks], Webhooks]) -> None:
     settings = settings_from_parent()
-    logs.configure()
+    log_formats.configure(settings.log)
     os.nice(NICENESS)
     await run(settings, stop_event(), lambda: report_ready(ready_fd), adjust_webhooks)
 

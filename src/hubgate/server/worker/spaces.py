@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 
-from hubgate.server import logs
+from hubgate.server import log_formats
 from hubgate.server.egress.client import Egress
 from hubgate.server.resources import Hub, egress_for, open_hub
 from hubgate.server.settings import Settings
@@ -74,7 +74,7 @@ def main() -> None:
 
 async def _as_child(ready_fd: int) -> None:
     settings = settings_from_parent()
-    logs.configure()
+    log_formats.configure(settings.log)
     os.nice(NICENESS)
     await run(settings, stop_event(), lambda: report_ready(ready_fd))
 

@@ -6,7 +6,7 @@ import socket
 import sys
 from collections.abc import Callable
 
-from hubgate.server import logs
+from hubgate.server import log_formats
 from hubgate.server.app import build_app
 from hubgate.server.http.asgi import ASGIApp
 from hubgate.server.resources import Hub, open_hub
@@ -23,7 +23,7 @@ def main(build: Callable[[Hub], ASGIApp] = build_app) -> None:
 
 async def _serve(listen_fd: int, ready_fd: int, build: Callable[[Hub], ASGIApp]) -> None:
     settings = settings_from_parent()
-    logs.configure()
+    log_formats.configure(settings.log)
     raise_file_limit()
     stop = stop_event()
     hub = await open_hub(settings)

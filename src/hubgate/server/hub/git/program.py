@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import IO
+from typing import IO, Any
 
 from hubgate.server.errors import NotFound, StartupError
 from hubgate.server.jobs.caller import while_client_waits
@@ -39,6 +39,17 @@ class GitFailed(Exception):
         self.stderr = stderr
 
 
+def _in_new_group() -> dict[str, Any]:
+    """Arguments that start a program in a separate group, so that Ctrl-C reaches only our process. Not in a separate
+    session: Linux gives each session an equal share of the processors (autogroups), and priorities count only within a
+    session.
+    """
+    if type(asyncio.get_running_loop()).__module__.startswith("uvloop"):
+        # The loop of the background process rejects process_group.
+        return {"preexec_fn": os.setpgrp}
+    return {"process_group": 0}
+
+
 async def start(
     arguments: Sequence[str], folder: Path, env: Mapping[str, str] | None = None
 ) -> asyncio.subprocess.Process:
@@ -52,9 +63,7 @@ async def start(
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            # A separate group, so that Ctrl-C reaches only our process. Not a separate session: Linux gives each
-            # session an equal share of the processors (autogroups), and priorities count only within a session.
-            process_group=0,
+            **_in_new_group(),
         )
     except FileNotFoundError as error:
         if str(error.filename) != str(folder):
@@ -93,13 +102,33 @@ async def run_with_status(
     try:
         if low_priority:
             lower_priority(process)
-        out, err = await while_client_waits(process.communicate(stdin), seconds)
+        out, err = await while_client_waits(_communicate(process, stdin), seconds)
     finally:
         await kill(process)
     status = process.returncode or 0
     if status not in accepted:
         raise GitFailed(arguments[0], status, err.decode(errors="replace"))
     return status, out
+
+
+async def _communicate(process: asyncio.subprocess.Process, stdin: bytes) -> tuple[bytes, bytes]:
+    """Like the process's method, which raises on uvloop if git has already ended when its input is written."""
+    if process.stdin is None or process.stdout is None or process.stderr is None:
+        raise ValueError("started without pipes")
+    feeding = _feed(process.stdin, stdin)
+    _, out, err = await asyncio.gather(feeding, process.stdout.read(), process.stderr.read())
+    await process.wait()
+    return out, err
+
+
+async def _feed(pipe: asyncio.StreamWriter, stdin: bytes) -> None:
+    """Write the input and close the pipe. A program that ends without reading its input has a reason, which its status
+    and its output say: uvloop raises RuntimeError then.
+    """
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError, RuntimeError):
+        pipe.write(stdin)
+        await pipe.drain()
+    pipe.close()
 
 
 async def lines(
@@ -113,8 +142,7 @@ async def lines(
         if process.stdin is None or process.stdout is None:
             raise ValueError("started without pipes")
         lower_priority(process)
-        process.stdin.write(stdin)
-        process.stdin.close()
+        await _feed(process.stdin, stdin)
         partial = b""
         while part := await while_client_waits(process.stdout.read(_CHUNK), deadline - monotonic()):
             *complete, partial = (partial + part).split(b"\n")
