@@ -81,7 +81,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class LineHandler(logging.StreamHandler[TextIO]):
-    """Writes log lines to a stream. `flush` writes the lines of requests that wait; `logging.shutdown` calls it too."""
+    """Writes log lines to a stream. `flush` writes the lines of requests that wait."""
 
     def __init__(self, stream: TextIO, formatter: JsonFormatter) -> None:
         super().__init__(stream)
@@ -130,6 +130,14 @@ def log_request(line: RequestLine) -> None:
     for handler in logging.getLogger().handlers:
         if isinstance(handler, LineHandler):
             handler.add_request(line)
+
+
+def flush() -> None:
+    """Write all lines, before the process exits. `logging.shutdown` would not do it: granian configures its own loggers,
+    and the logging module then forgets ours.
+    """
+    for handler in logging.getLogger().handlers:
+        handler.flush()
 
 
 def _line(record: logging.LogRecord) -> _Line:
