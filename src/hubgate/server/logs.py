@@ -133,8 +133,8 @@ def log_request(line: RequestLine) -> None:
 
 
 def flush() -> None:
-    """Write all lines, before the process exits. `logging.shutdown` does not do it: when granian configures its loggers,
-    the logging module forgets ours.
+    """Write all lines, before the process exits. `logging.shutdown` does not: when granian configures its loggers, the
+    logging module forgets ours.
     """
     for handler in logging.getLogger().handlers:
         handler.flush()
