@@ -20,7 +20,7 @@ def test_ids_are_24_hex_and_ordered_by_microsecond() -> None:
 def test_a_forked_process_creates_other_ids() -> None:
     program = (
         "import os; from hubgate.server.ids import new_id, new_request_id; child = os.fork();"
-        "print(new_id(1), new_request_id(), flush=True); child and os.wait()"
+        "os.write(1, f'{new_id(1)} {new_request_id()} '.encode()); child and os.wait()"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert len(set(done.stdout.split())) == 4

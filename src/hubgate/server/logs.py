@@ -90,7 +90,7 @@ class JsonFormatter(LineFormatter):
 
 
 class LineHandler(logging.StreamHandler[TextIO]):
-    """Writes log lines to a stream. `flush` writes the lines of requests that wait; `logging.shutdown` calls it too."""
+    """Writes log lines to a stream. `flush` writes the lines of requests that wait."""
 
     def __init__(self, stream: TextIO, formatter: LineFormatter) -> None:
         super().__init__(stream)
@@ -139,6 +139,14 @@ def log_request(line: RequestLine) -> None:
     for handler in logging.getLogger().handlers:
         if isinstance(handler, LineHandler):
             handler.add_request(line)
+
+
+def flush() -> None:
+    """Write all lines, before the process exits. `logging.shutdown` does not: when granian configures its loggers, the
+    logging module forgets ours.
+    """
+    for handler in logging.getLogger().handlers:
+        handler.flush()
 
 
 def line_of(record: logging.LogRecord) -> Line:

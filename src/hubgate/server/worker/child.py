@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn
 
+from hubgate.server import logs
 from hubgate.server.errors import StartupError
 from hubgate.server.scopes import Risk, Scope
 from hubgate.server.settings import Settings, parse
@@ -81,6 +82,6 @@ def run_and_exit(work: Coroutine[Any, Any, None], run: Callable[[Coroutine[Any, 
     except Exception:
         logging.getLogger("hubgate.worker").exception("the process failed")
         status = 1
-    logging.shutdown()
+    logs.flush()
     sys.stderr.flush()
     os._exit(status)
