@@ -11,12 +11,14 @@ import secrets
 from http import HTTPStatus
 from http.cookies import SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.error import HTTPError
 from urllib.parse import parse_qs, urlencode, urlsplit
 from urllib.request import Request, urlopen
 
 HUB, URL = os.environ["HUB"], os.environ["URL"]
 PORT = int(os.environ.get("PORT", "3000"))
 CLIENT_ID, REDIRECT_URI = f"{URL}/client.json", f"{URL}/callback"
+ATTRIBUTES = "HttpOnly; SameSite=Lax; Path=/callback"
 DOCUMENT = {
     # Must be the address of the document, character by character.
     "client_id": CLIENT_ID,
@@ -28,14 +30,11 @@ DOCUMENT = {
     "grant_types": ["authorization_code"],
     "scope": "openid profile",
 }
-# The verifier of each sign-in that has begun, by its state.
-started: dict[str, str] = {}
 
 
 def begin() -> tuple[str, str]:
-    """The address to send the browser to, and the state that its cookie must have when it returns."""
+    """The address to send the browser to, and its cookie: the state and the verifier of this sign-in."""
     state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
-    started[state] = verifier
     challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
     query = {
         "client_id": CLIENT_ID,
@@ -46,15 +45,14 @@ def begin() -> tuple[str, str]:
         "code_challenge": challenge,
         "code_challenge_method": "S256",
     }
-    return f"{HUB}/oauth/authorize?{urlencode(query)}", state
+    return f"{HUB}/oauth/authorize?{urlencode(query)}", f"{state}.{verifier}"
 
 
-def finish(answer: dict[str, str], cookie_state: str) -> str:
+def finish(answer: dict[str, str], cookie: str) -> str:
     """The name of the user who signed in."""
-    state = answer.get("state", "")
-    verifier = started.pop(state, None)
+    state, _, verifier = cookie.partition(".")
     # The cookie proves that this browser began the sign-in, `iss` that the answer is from this hub.
-    if verifier is None or not secrets.compare_digest(state, cookie_state) or answer.get("iss") != HUB:
+    if not state or answer.get("state") != state or answer.get("iss") != HUB:
         raise ValueError("This sign-in was not started here. Open /login again.")
     if "error" in answer:
         raise ValueError(answer.get("error_description", answer["error"]))
@@ -78,16 +76,16 @@ class Handler(BaseHTTPRequestHandler):
         if address.path == "/client.json":
             self.send(HTTPStatus.OK, json.dumps(DOCUMENT), {"Content-Type": "application/json"})
         elif address.path == "/login":
-            target, state = begin()
-            cookie = f"state={state}; HttpOnly; SameSite=Lax; Path=/callback"
-            self.send(HTTPStatus.SEE_OTHER, "", {"Location": target, "Set-Cookie": cookie})
+            target, cookie = begin()
+            self.send(HTTPStatus.SEE_OTHER, "", {"Location": target, "Set-Cookie": f"sign-in={cookie}; {ATTRIBUTES}"})
         elif address.path == "/callback":
-            cookie = SimpleCookie(self.headers.get("Cookie", "")).get("state")
+            cookie = SimpleCookie(self.headers.get("Cookie", "")).get("sign-in")
             answer = {name: values[0] for name, values in parse_qs(address.query).items()}
             try:
-                self.send(HTTPStatus.OK, f"Hello {finish(answer, cookie.value if cookie else '')}")
-            except ValueError as error:
-                self.send(HTTPStatus.BAD_REQUEST, str(error))
+                status, text = HTTPStatus.OK, f"Hello {finish(answer, cookie.value if cookie else '')}"
+            except (ValueError, HTTPError) as error:
+                status, text = HTTPStatus.BAD_REQUEST, str(error)
+            self.send(status, text, {"Set-Cookie": f"sign-in=; Max-Age=0; {ATTRIBUTES}"})
         else:
             self.send(HTTPStatus.NOT_FOUND, "Open /login.")
 

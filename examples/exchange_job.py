@@ -22,10 +22,13 @@ def datasets_of(hub: httpx.Client, organization: str, email: str) -> int:
         raise PermissionError(answer.json()["error_description"])
     token = answer.raise_for_status().json()["access_token"]
     try:
-        # The token replaces the app's own credentials in this request.
-        headers = {"Authorization": f"Bearer {token}"}
-        found = hub.get("/api/datasets", params={"author": organization}, headers=headers, auth=None)
-        return len(found.raise_for_status().json())
+        count, address = 0, f"/api/datasets?author={organization}"
+        while address:
+            # The token replaces the app's own credentials in this request.
+            page = hub.get(address, headers={"Authorization": f"Bearer {token}"}, auth=None).raise_for_status()
+            count += len(page.json())
+            address = page.links.get("next", {}).get("url", "")
+        return count
     finally:
         # The job needs the token for a second, not for hours.
         hub.post("/oauth/revoke", data={"token": token})

@@ -1,4 +1,4 @@
-// Signs in with PKCE, without a server of its own, and lists the user's models.
+// Signs in with PKCE, without a server of its own, and lists the user's newest models.
 import { hub, clientId, scope } from "./settings.js";
 
 const redirectUri = location.origin + location.pathname;
@@ -59,7 +59,7 @@ async function showRepos(metadata, token) {
   const headers = { authorization: `Bearer ${token}` };
   const user = await json(metadata.userinfo_endpoint, { headers });
   const models = await json(`${hub}/api/models?author=${encodeURIComponent(user.preferred_username)}`, { headers });
-  status.textContent = `${user.preferred_username} has ${models.length} models`;
+  status.textContent = `Newest models of ${user.preferred_username}`;
   for (const model of models) {
     const item = document.createElement("li");
     item.textContent = model.id;

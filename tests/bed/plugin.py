@@ -136,7 +136,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package as users install it, built with the locked build tools."""
     folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
     (built,) = folder.glob("*.whl")
     return built

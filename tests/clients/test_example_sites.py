@@ -74,7 +74,7 @@ def test_single_page_app_signs_in_and_lists_models(lenient: RunningHub, tmp_path
         expect(page.get_by_role("status")).to_have_text("The user denied the request.")
         page.get_by_role("button", name="Sign in").click()
         decide(page, "Notebook")
-        expect(page.get_by_role("status")).to_have_text("grace has 1 models")
+        expect(page.get_by_role("status")).to_have_text("Newest models of grace")
         expect(page.get_by_role("listitem")).to_have_text("grace/secret-plan")
         assert page.url == f"{url}/", "the code is not in the address"
         page.goto(f"{url}/?code=x&state=forged")
