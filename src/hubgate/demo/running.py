@@ -18,6 +18,7 @@ from hubgate.demo.example_receiver import create_receiver
 from hubgate.demo.past_receiver import PastReceiver
 from hubgate.demo.state import State, open_folder
 from hubgate.receiver import launch
+from hubgate.server.hub.git.program import require_git
 from hubgate.server.settings import Settings
 from hubgate.server.startup import migrate_database, serve
 from hubgate.server.worker.supervisor import MODULES, Modules, bind
@@ -43,6 +44,7 @@ def run(demo: Demo, *, reset: bool) -> None:
     """Serve until SIGTERM or SIGINT. A signal while the hub is filled ends the demo, and the next start begins anew."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Fail before anything is deleted or written.
+    require_git()
     bind(demo.settings.host, demo.settings.port).close()
     with contextlib.ExitStack() as ending:
         app_listener = ending.enter_context(_listen(demo.app_port, demo.settings.port + 1))

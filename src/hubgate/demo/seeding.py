@@ -46,7 +46,7 @@ async def seed(settings: Settings, state: State, app_url: str, receiver_url: str
 
 
 async def _create_accounts(past: PastHub, state: State) -> tuple[dict[str, User], Organization]:
-    accounts, users = past.hub.accounts, {}
+    accounts, users = past.hub.accounts, dict[str, User]()
     for name, password in state.passwords.items():
         candidate = signup.Candidate(name, f"{name}@example.org", password, FULLNAMES[name])
         users[name] = await signup.create_by_operator(accounts, candidate, verified=True, operator=name == "ada")
@@ -80,19 +80,24 @@ async def _create_apps(past: PastHub, state: State, users: dict[str, User], acme
 
 async def _create_repos(past: PastHub, state: State) -> None:
     ada = state.tokens["ada"]
-    for name, kind, more in (
+    repos: tuple[tuple[str, str, dict[str, object]], ...] = (
         (content.SENTIMENT, "model", {"license": "apache-2.0"}),
         (content.LARGE, "model", {}),
         (content.REVIEWS, "dataset", {"license": "cc-by-4.0"}),
         (content.NOTES, "model", {"private": True}),
-    ):
+    )
+    for name, kind, more in repos:
         namespace, _, short = name.partition("/")
         owner = None if namespace == "ada" else namespace
         body = {"name": short, "organization": owner, "type": kind, **more}
         await past.api.call("POST", "/api/repos/create", ada, body)
     weights = bytes(range(256)) * 256
     first = "First version"
-    model = {"README.md": content.SENTIMENT_CARD, "config.json": content.CONFIG, "model.bin": weights}
+    model: dict[str, str | bytes] = {
+        "README.md": content.SENTIMENT_CARD,
+        "config.json": content.CONFIG,
+        "model.bin": weights,
+    }
     await past.api.commit(content.SENTIMENT, ada, first, model)
     await past.api.commit(content.LARGE, ada, first, {**model, "README.md": content.LARGE_CARD})
     await past.api.call("PUT", f"/api/models/{content.LARGE}/settings", ada, {"gated": "manual"})

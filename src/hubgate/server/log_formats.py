@@ -22,14 +22,18 @@ _LEVEL_COLOURS = {"warning": _YELLOW, "error": _RED, "critical": _RED}
 
 def configure(log: str, stream: TextIO | None = None) -> None:
     """Configure logging. `log` is the setting: text, json or empty, which means text on a terminal only."""
-    stream = stream or sys.stderr
-    is_text = log == "text" or (log == "" and stream.isatty())
-    logs.configure(stream, formatter=TextFormatter(colour=shows_colour(stream)) if is_text else logs.JsonFormatter())
+    output = sys.stderr if stream is None else stream
+    # A service manager may have closed standard error.
+    is_terminal = output is not None and output.isatty()
+    formatter: logging.Formatter = logs.JsonFormatter()
+    if log == "text" or (log == "" and is_terminal):
+        formatter = TextFormatter(colour=is_terminal and shows_colour(os.environ))
+    logs.configure(output, formatter=formatter)
 
 
-def shows_colour(stream: TextIO, environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether the stream is a terminal with colours. A non-empty NO_COLOR switches them off (https://no-color.org)."""
-    return stream.isatty() and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
+def shows_colour(environment: Mapping[str, str]) -> bool:
+    """Whether the user wants colours on a terminal. A non-empty NO_COLOR switches them off (https://no-color.org)."""
+    return not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
 
 
 class TextFormatter(LineFormatter):

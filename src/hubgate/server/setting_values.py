@@ -61,7 +61,9 @@ def one_of(*choices: str) -> Parse:
 
 
 def log_format(value: str) -> str:
-    return one_of("text", "json")(value) if value else value
+    if value:
+        one_of("text", "json")(value)
+    return value
 
 
 def comma_separated(value: str) -> tuple[str, ...]:

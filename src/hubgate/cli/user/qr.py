@@ -143,5 +143,5 @@ def _penalty(matrix: Matrix) -> int:
         total += 3 * sum(
             matrix[y][x] == matrix[y][x + 1] == matrix[y + 1][x] == matrix[y + 1][x + 1] for x in range(size - 1)
         )
-    dark = sum(map(sum, matrix)) * 100 / size**2
+    dark = sum(sum(row) for row in matrix) * 100 / size**2
     return total + 10 * int(abs(dark - 50) / 5)
