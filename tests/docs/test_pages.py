@@ -1,0 +1,106 @@
+"""The documentation at `/docs`: every file of `docs/` is a page, with working links, and can be searched."""
+
+import gzip
+import re
+from html import unescape
+
+import httpx
+import pytest
+from tests.bed.apps import create_app
+from tests.bed.people import browser_of, create_user
+from tests.bed.running_hub import RunningHub
+from tests.docs.site import ROOT, crawl, ids_of, links_of
+
+PAGE_BUDGET = 25_000
+
+
+def test_every_file_is_a_page_of_a_section(sqlite_hub: RunningHub) -> None:
+    with sqlite_hub.client() as client:
+        index = client.get("/docs").text
+        for path in (ROOT / "docs").rglob("*.md"):
+            group = path.parent.name if path.parent.name != "docs" else "guides"
+            address = f"/docs/{group}/{path.stem}"
+            assert f'href="{address}"' in index, f"list {path.name} in web/pages/docs/navigation.py"
+
+
+def test_links_work_and_pages_are_within_the_budget(sqlite_hub: RunningHub) -> None:
+    pages = crawl(sqlite_hub.url)
+    assert len(pages) > 60
+    for address, html in pages.items():
+        ids = ids_of(html)
+        assert len(ids) == len(set(ids)), address
+        assert not re.search(r"<style|\sstyle=|\son\w+=", html), address
+        assert html.count("<h1") == 1, address
+        # The reference of commands and the sign-in page have their own length, and still fit.
+        assert len(gzip.compress(html.encode())) < PAGE_BUDGET, address
+        for target in links_of(html):
+            page, _, anchor = target.partition("#")
+            if (page or address) in pages and anchor:
+                assert anchor in ids_of(pages[page or address]), (address, target)
+
+
+def test_unknown_pages_are_404(sqlite_hub: RunningHub) -> None:
+    for address in ("/docs/guides/nothing", "/docs/guides/..%2FREADME", "/docs/reference/nothing", "/docs/nothing"):
+        response = httpx.get(sqlite_hub.url + address)
+        assert response.status_code == 404, address
+        assert response.headers["content-type"].startswith("text/html")
+
+
+def test_addresses_of_the_hub_are_filled_in(sqlite_hub: RunningHub) -> None:
+    for address, html in crawl(sqlite_hub.url).items():
+        assert "https://hub.example" not in html, address
+        assert not re.search(r"\$\{?hub\b", html), address
+
+
+def test_samples_have_the_client_id_of_the_readers_app(sqlite_hub: RunningHub) -> None:
+    ada, bob = create_user(sqlite_hub, "ada"), create_user(sqlite_hub, "bob")
+    first = create_app(sqlite_hub, ada, name="First")
+    sqlite_hub.clock.advance(1)
+    second, foreign = create_app(sqlite_hub, ada, name="Second"), create_app(sqlite_hub, bob, name="Foreign")
+    page = "/docs/guides/device"
+    with browser_of(sqlite_hub) as visitor:
+        assert "your-client-id" in visitor.get(page).text
+        assert "your-client-id" in visitor.get(f"{page}?app={first.id}").text
+    with browser_of(sqlite_hub, ada) as browser:
+        assert first.id in browser.get(page).text.partition("doc-text")[2]
+        chosen = browser.get(f"{page}?app={second.id}").text.partition("doc-text")[2]
+        assert second.id in chosen
+        assert "your-client-id" not in chosen
+        assert foreign.id not in browser.get(f"{page}?app={foreign.id}").text.partition("doc-text")[2]
+
+
+@pytest.mark.parametrize(
+    ("query", "address"),
+    [
+        ("HUBGATE_TRUSTED_PROXIES", "/docs/guides/settings"),
+        ("token exchange dry run", "/docs/guides/token-exchange#dry-run"),
+        ("sqlite write savepoint", "/docs/guides/inside#a-write"),
+        ("insufficient_scope", "/docs/reference/errors"),
+    ],
+)
+def test_search_finds_sections(sqlite_hub: RunningHub, query: str, address: str) -> None:
+    with sqlite_hub.client() as client:
+        page = client.get("/docs/search", params={"q": query}).text
+        results = re.findall(r'<li>\s*<a href="([^"]+)">', page.partition("doc-results")[2])
+        assert any(result.startswith(address) for result in results), results
+        for result in results:
+            shown = client.get(result.partition("#")[0]).text
+            assert "#" not in result or result.partition("#")[2] in ids_of(shown)
+
+
+def test_search_shows_what_was_typed_as_text(sqlite_hub: RunningHub) -> None:
+    with sqlite_hub.client() as client:
+        page = client.get("/docs/search", params={"q": '"><script>alert(1)</script>'}).text
+        assert "<script>alert" not in page
+        assert "Nothing matches." in page
+        assert "Nothing matches." not in client.get("/docs/search").text
+        assert "Nothing matches." in client.get("/docs/search", params={"q": "x" * 5000}).text
+
+
+def test_variants_of_a_request_are_tabs(sqlite_hub: RunningHub) -> None:
+    page = httpx.get(f"{sqlite_hub.url}/docs/guides/verify-deliveries").text
+    group = re.findall(r'<fieldset class="tabs">.*?</fieldset>', page, re.DOTALL)[0]
+    assert re.findall(r"<label[^>]*>([^<]+)<", group) == ["Python", "JavaScript", "Go", "Java", "Rust"]
+    assert group.count("checked") == 1
+    assert group.count('<div class="variant">') == 5, "without styles, all variants are visible"
+    assert '<span class="t-k">import</span>' in unescape(group)
