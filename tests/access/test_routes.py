@@ -115,6 +115,7 @@ GUARDED_BY = {
     "GET /docs/api/{subject}": "hub.public",
     "GET /docs/cimd": "hub.public",
     "GET /docs/decisions/{page}": "hub.public",
+    "GET /docs/grafana-dashboard.json": "hub.public",
     "GET /docs/guides/{page}": "hub.public",
     "GET /docs/protect": "hub.public",
     "GET /docs/reference/{page}": "hub.public",

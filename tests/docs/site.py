@@ -27,8 +27,8 @@ ROOT = Path(__file__).parents[2]
 INDEX = "/docs"
 BASE_URL = "https://hub.example"
 _HREF = re.compile(r'<a ([^>]*?)href="([^"]*)"([^>]*)>(.*?)</a>', re.DOTALL)
-_HEADER = """<header class="site-header"><div class="bar"><a class="brand" href="{index}"><span class="brand-name">hubgate
-</span> <span class="brand-host">{version}</span></a></div></header>"""
+_HEADER = """<header class="site-header"><div class="bar"><a class="brand" href="{index}">
+<span class="brand-name">hubgate</span> <span class="brand-host">{version}</span></a></div></header>"""
 
 
 def main() -> None:
@@ -74,7 +74,12 @@ def crawl(hub: str) -> dict[str, str]:
 
 
 def is_page(path: str) -> bool:
-    return path == INDEX or (path.startswith(f"{INDEX}/") and path != f"{INDEX}/search")
+    inside = path.startswith(f"{INDEX}/") and path != f"{INDEX}/search" and not is_download(path)
+    return path == INDEX or inside
+
+
+def is_download(path: str) -> bool:
+    return path.startswith(f"{INDEX}/") and path.endswith(".json")
 
 
 def links_of(html: str) -> list[str]:
@@ -86,7 +91,9 @@ def ids_of(html: str) -> list[str]:
 
 
 def assets_of(pages: Mapping[str, str]) -> set[str]:
-    return {found for html in pages.values() for found in re.findall(r'(?:src|href)="(/static/[^"]+)"', html)}
+    """Styles, scripts and pictures, and files to download."""
+    found = {found for html in pages.values() for found in re.findall(r'(?:src|href)="(/static/[^"]+)"', html)}
+    return found | {link for html in pages.values() for link in links_of(html) if is_download(link)}
 
 
 def broken_links(pages: Mapping[str, str]) -> list[str]:
@@ -107,7 +114,9 @@ def broken_links(pages: Mapping[str, str]) -> list[str]:
 
 def outside_links(pages: Mapping[str, str]) -> list[str]:
     links = {link for html in pages.values() for link in links_of(html)}
-    return sorted(link for link in links if urlsplit(link).scheme in ("http", "https") and not link.startswith(BASE_URL))
+    return sorted(
+        link for link in links if urlsplit(link).scheme in ("http", "https") and not link.startswith(BASE_URL)
+    )
 
 
 def file_of(address: str) -> str:
@@ -124,6 +133,8 @@ def static_page(address: str, html: str, pages: Mapping[str, str]) -> str:
         parts = urlsplit(unescape(target))
         if parts.scheme or parts.netloc or not parts.path:
             return match[0]
+        if is_download(parts.path):
+            return f'<a {before}href="{relpath(parts.path.removeprefix("/"), here)}"{after}>{text}</a>'
         if parts.path not in pages:
             return f"<span>{text}</span>"
         anchor = f"#{parts.fragment}" if parts.fragment else ""
@@ -133,8 +144,7 @@ def static_page(address: str, html: str, pages: Mapping[str, str]) -> str:
     html = re.sub(r'(src|href)="/(static/[^"]+)"', lambda match: f'{match[1]}="{relpath(match[2], here)}"', html)
     header = _HEADER.format(index=relpath("index.html", here), version=__version__)
     html = re.sub(r"<header.*?</header>", lambda _: header, html, flags=re.DOTALL)
-    html = re.sub(r'<footer.*?</footer>|<form class="filter".*?</form>', "", html, flags=re.DOTALL)
-    return html
+    return re.sub(r'<footer.*?</footer>|<form class="filter".*?</form>', "", html, flags=re.DOTALL)
 
 
 def write(path: Path, content: bytes) -> None:

@@ -26,8 +26,8 @@ _JAVA = _words(
     "static String throw throws true try var void while"
 )
 _GO = _words(
-    "break byte case const continue defer else error false for func if import int int64 nil package range return string "
-    "switch true type var"
+    "break byte case const continue defer else error false for func if import int int64 nil package range return "
+    "string switch true type var"
 )
 _RUST = _words(
     "as bool else false fn for if impl in let loop match mod mut None Ok Err Option pub return Result self Some str "
@@ -40,8 +40,8 @@ _PYTHON = _words(
 # Group names are keys of `_CLASSES`; earlier alternatives win.
 _LANGUAGES = {
     "sh": rf"(?P<comment>(?:^|(?<=\s))#[^\n]*)|(?P<string>{_STRING})|(?P<name>\$\w+|\$\{{\w+\}})"
-    r"|(?P<keyword>^[ \t]*(?:[A-Z_]+=\S+ +)*(?:\$ )?(?:curl|hubgate|git|hf|pip|make|npm|npx|sudo|export|echo|docker|psql"
-    r"|systemctl|openssl|python3?|uvicorn|node|source|kill)\b)|(?P<number>(?<=\s)--?[a-zA-Z][\w-]*)",
+    r"|(?P<keyword>^[ \t]*(?:[A-Z_]+=\S+ +)*(?:\$ )?(?:curl|hubgate|git|hf|pip|make|npm|npx|sudo|export|echo|docker"
+    r"|psql|systemctl|openssl|python3?|uvicorn|node|source|kill)\b)|(?P<number>(?<=\s)--?[a-zA-Z][\w-]*)",
     "python": rf'(?P<comment>#[^\n]*)|(?P<string>[bfr]{{0,2}}(?:""".*?"""|{_STRING}))|(?P<keyword>{_PYTHON})'
     rf"|(?P<name>@\w[\w.]*)|(?P<number>{_NUMBER})",
     "javascript": rf"(?P<comment>{_C_COMMENT})|(?P<string>{_STRING}|`(?:\\.|[^`\\])*`)|(?P<keyword>{_JAVASCRIPT})"

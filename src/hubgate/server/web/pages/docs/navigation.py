@@ -65,14 +65,14 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[_Row, ...]], ...] = (
         "For app developers",
         "People sign in to your app with their account here.",
         (
-            _page("sign-in", "Sign in with this hub", "Sample code with your own client ID, buttons, tokens and scopes."),
+            _page("sign-in", "Sign in with this hub", "Sample code with your client ID, buttons, tokens and scopes."),
             _guide("apps", "Register an app, change it, sign users out, apps that register themselves."),
             _page("cimd", "Check a metadata document", "An app that publishes a document need not be registered."),
             _guide("consent", "The authorization request, the consent page and connected apps."),
             _guide("tokens-for-apps", "Redeem codes, refresh, introspect and revoke tokens; claims by scope."),
             _guide("device", "Sign-in on a device without a browser."),
             _page("protect", "Protect your own API or MCP server", "Sample code with the ID of your own server."),
-            _guide("protect", "Resource servers in detail: registration, MCP clients, verification.", "Resource servers"),
+            _guide("protect", "Registration of servers, MCP clients, verification.", "Resource servers"),
             _guide("conformance", "Which parts of OpenID Connect are offered."),
         ),
     ),
@@ -199,6 +199,8 @@ def resolve(target: str, group: str) -> str | None:
     path = posixpath.normpath(here + parts.path)
     folder, _, name = path.rpartition("/")
     page = (folder or GUIDES, name.removesuffix(".md"))
+    if path in source.DOWNLOADS:
+        return f"{INDEX}/{path}"
     if not name.endswith(".md") or page not in source.names():
         return f"{INDEX}#decisions" if path == DECISIONS else None
     return f"{INDEX}/{page[0]}/{page[1]}" + (f"#{parts.fragment}" if parts.fragment else "")

@@ -8,6 +8,7 @@ test runs.
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -66,7 +67,7 @@ def _number_headings(tokens: Sequence[Token]) -> list[Heading]:
     """Give headings ids, by the same rule as cards, so that links to headings also work where the files are stored."""
     headings: list[Heading] = []
     used: dict[str, int] = {}
-    for token, inline in zip(tokens, tokens[1:], strict=False):
+    for token, inline in pairwise(tokens):
         if token.type == "heading_open":
             slug = heading_slug(inline.content)
             used[slug] = used.get(slug, -1) + 1
@@ -139,9 +140,11 @@ def _code(_: RendererHTML, tokens: Sequence[Token], at: int, __: OptionsDict, en
 def code_block(anchor: str, code: str, language: str) -> Markup:
     """The markup of the macro `code` in parts/code.html, with highlighted code."""
     return Markup(
-        '<div class="code code-lines"><pre tabindex="0" role="region" aria-label="Code {}"><code id="{}">{}</code></pre>'
-        '<span class="copy"><span class="copied" role="status"></span><button class="button button-small" type="button" '
-        'data-copy="{}" hidden>Copy<span class="unseen"> code {}</span></button></span></div>\n'
+        '<div class="code code-lines">'
+        '<pre tabindex="0" role="region" aria-label="Code {}"><code id="{}">{}</code></pre>'
+        '<span class="copy"><span class="copied" role="status"></span>'
+        '<button class="button button-small" type="button" data-copy="{}" hidden>'
+        'Copy<span class="unseen"> code {}</span></button></span></div>\n'
     ).format(
         anchor.rpartition("-")[2],
         anchor,
@@ -153,7 +156,9 @@ def code_block(anchor: str, code: str, language: str) -> Markup:
 
 def tab(group: str, place: int, labels: Sequence[str], block: Markup) -> Markup:
     """One variant of a group. Radio buttons show one variant at a time, by CSS alone."""
-    choice = Markup('<input type="radio" class="tab-choice" name="{0}" id="{0}-{1}"{2}><label for="{0}-{1}">{3}</label>')
+    choice = Markup(
+        '<input type="radio" class="tab-choice" name="{0}" id="{0}-{1}"{2}><label for="{0}-{1}">{3}</label>'
+    )
     checked = Markup(" checked")
     start = Markup("")
     if place == 0:
@@ -163,17 +168,13 @@ def tab(group: str, place: int, labels: Sequence[str], block: Markup) -> Markup:
     return start + Markup('<div class="variant">{}</div>').format(block) + end
 
 
-def _link_open(
-    renderer: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: dict[str, Any]
-) -> str:
+def _link_open(_: RendererHTML, tokens: Sequence[Token], at: int, __: OptionsDict, env: dict[str, Any]) -> str:
     address = resolve(str(tokens[at].attrs["href"]), env["group"])
     # A file that is not part of the documentation remains text.
     return str(Markup('<a href="{}">').format(address)) if address else "<span>"
 
 
-def _link_close(
-    renderer: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: dict[str, Any]
-) -> str:
+def _link_close(_: RendererHTML, tokens: Sequence[Token], at: int, __: OptionsDict, env: dict[str, Any]) -> str:
     start = next(token for token in reversed(tokens[:at]) if token.type == "link_open")
     return "</a>" if resolve(str(start.attrs["href"]), env["group"]) else "</span>"
 
@@ -181,7 +182,7 @@ def _link_close(
 def _image(renderer: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: dict[str, Any]) -> str:
     """A drawing, in the page itself: its colours follow the theme."""
     label = renderer.renderInlineAsText(tokens[at].children, options, env)
-    drawing = source.drawing(str(tokens[at].attrs["src"]))
+    drawing = source.read_file(str(tokens[at].attrs["src"]))
     region = Markup('<span class="drawing" role="region" tabindex="0" aria-label="{}">{}</span>')
     return str(region.format(label, Markup(drawing)))  # noqa: S704 -- our own file
 

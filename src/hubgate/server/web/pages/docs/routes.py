@@ -20,6 +20,7 @@ from hubgate.server.web.pages.oauth.developers import apps_of, choose_app
 from hubgate.server.web.pages.oauth.quickstart import EXAMPLE
 from hubgate.server.web.rendering import Pages
 
+(DASHBOARD,) = source.DOWNLOADS
 Handler = Callable[[HubRequest], Awaitable[Response]]
 
 
@@ -60,6 +61,9 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
 
         return page
 
+    async def dashboard(_: HubRequest) -> Response:
+        return Response(source.read_file(DASHBOARD), media_type="application/json")
+
     async def _apps(request: HubRequest) -> tuple[list[App], App]:
         person = caller_of(request).person
         apps = list(await apps_of(oauth, person)) if person else []
@@ -68,6 +72,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
     surface = Surface.PAGE
     return [
         Route("GET", INDEX, public(index), surface, "Index of the documentation"),
+        Route("GET", f"{INDEX}/{DASHBOARD}", public(dashboard), surface, "A Grafana dashboard"),
         Route("GET", SEARCH, public(search), surface, "Search in the documentation"),
         Route("GET", f"{INDEX}/{source.GUIDES}/{{page}}", public(show(source.GUIDES)), surface, "A guide"),
         Route("GET", f"{INDEX}/{source.DECISIONS}/{{page}}", public(show(source.DECISIONS)), surface, "A decision"),

@@ -9,6 +9,8 @@ _HERE = Path(__file__).parent
 _CANDIDATES = (_HERE / "text", _HERE.parents[5] / "docs")
 # Folder names of the files and in the addresses of their pages. "guides" are the files that are in no folder.
 GUIDES, DECISIONS, REFERENCE = "guides", "decisions", "reference"
+# Files that are downloaded, at their own names.
+DOWNLOADS = ("grafana-dashboard.json",)
 _FOLDERS = {GUIDES: ".", DECISIONS: "decisions", REFERENCE: "reference"}
 
 
@@ -34,6 +36,6 @@ def read(group: str, name: str) -> str:
 
 
 @cache
-def drawing(file: str) -> str:
-    """A drawing of the documentation, as SVG. The name comes from a page of the documentation, never from a request."""
+def read_file(file: str) -> str:
+    """A drawing or a download. The name comes from the documentation itself, never from a request."""
     return (folder() / file).read_text("utf-8")
