@@ -11,7 +11,6 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,9 +36,9 @@ def run(argv: list[str | Path], folder: Path, **variables: str) -> str:
     return done.stdout
 
 
-def test_quick_start(sqlite_hub: RunningHub, tmp_path: Path) -> None:
-    folder = tmp_path / "reader"
-    folder.mkdir()
+def test_quick_start(sqlite_hub: RunningHub, tmp_path_factory: pytest.TempPathFactory) -> None:
+    # A backup cannot be written into the hub's data folder.
+    folder = tmp_path_factory.mktemp("reader")
     script = "set -euo pipefail\n" + blocks("quick-start", "sh")
     assert script.count("hubgate ") >= 8
     given = {f"HUBGATE_{name.upper()}": value for name, value in sqlite_hub.settings.raw.items() if value}
@@ -50,8 +49,8 @@ def test_quick_start(sqlite_hub: RunningHub, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def token(sqlite_hub: RunningHub) -> Iterator[str]:
-    yield create_token(sqlite_hub, create_user(sqlite_hub, "ada"), "write")
+def token(sqlite_hub: RunningHub) -> str:
+    return create_token(sqlite_hub, create_user(sqlite_hub, "ada"), "write")
 
 
 def test_walk_with_curl(sqlite_hub: RunningHub, token: str, tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ def _words(words: str) -> str:
 
 
 _JAVASCRIPT = _words(
-    "async await break case catch class const continue else export false finally for from function if import in let new "
-    "null of return static switch this throw true try typeof undefined while"
+    "async await break case catch class const continue else export false finally for from function if import in let "
+    "new null of return static switch this throw true try typeof undefined while"
 )
 _JAVA = _words(
     "boolean byte catch class else false final finally for if import int long new null package private public return "
