@@ -26,7 +26,7 @@ from hubgate.server.web.pages.docs.navigation import resolve
 # In samples; replaced by the client ID of an app of the reader.
 CLIENT_ID = "your-client-id"
 # How the files write the address of the hub.
-_HUB = re.compile(r"\$\{?hub\b\}?|https://hub\.example(?![\w.-])")
+_HUB = re.compile(r"\$hub\b|https://hub\.example(?![\w.-])")
 _TAB = re.compile(r"\btab=(\S+)")
 
 
