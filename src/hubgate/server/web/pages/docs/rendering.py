@@ -53,12 +53,14 @@ class RenderedDoc(Struct, frozen=True):
 
 @lru_cache(maxsize=512)
 def render(group: str, name: str, base_url: str) -> RenderedDoc:
-    env: dict[str, Any] = {"group": group, "codes": 0, "tabs": 0}
+    env: dict[str, Any] = {"group": group, "codes": 0, "tables": 0, "tabs": 0}
     text = _HUB.sub(lambda _: base_url, source.read(group, name))
     tokens = _PARSER.parse(text, env)
     headings = _number_headings(tokens)
     _group_tabs(tokens)
-    html = Markup(_PARSER.renderer.render(tokens, _PARSER.options, env))  # noqa: S704 -- HTML in the files is escaped
+    # The page shows its title above the table of contents.
+    body = tokens[3:] if tokens and tokens[0].tag == "h1" else tokens
+    html = Markup(_PARSER.renderer.render(body, _PARSER.options, env))  # noqa: S704 -- HTML in the files is escaped
     title = headings[0].text if headings else name
     return RenderedDoc(title, html, tuple(headings), tuple(_texts(tokens, headings)), CLIENT_ID in text)
 
@@ -187,6 +189,12 @@ def _image(renderer: RendererHTML, tokens: Sequence[Token], at: int, options: Op
     return str(region.format(label, Markup(drawing)))  # noqa: S704 -- our own file
 
 
+def _table_open(*arguments: Any) -> str:
+    env = arguments[-1]
+    env["tables"] += 1
+    return f'<div class="table" role="region" tabindex="0" aria-label="Table {env["tables"]}"><table>'
+
+
 def _cell(_: RendererHTML, tokens: Sequence[Token], at: int, *__: Any) -> str:
     """Columns are aligned with a class: a page has no style attributes."""
     token = tokens[at]
@@ -203,7 +211,5 @@ _PARSER.add_render_rule("link_close", _link_close)
 _PARSER.add_render_rule("image", _image)
 _PARSER.add_render_rule("th_open", _cell)
 _PARSER.add_render_rule("td_open", _cell)
-_PARSER.add_render_rule(
-    "table_open", lambda *_: '<div class="table" role="region" tabindex="0" aria-label="Table"><table>'
-)
+_PARSER.add_render_rule("table_open", _table_open)
 _PARSER.add_render_rule("table_close", lambda *_: "</table></div>\n")
