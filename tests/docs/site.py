@@ -1,28 +1,32 @@
 """Builds the documentation as a static site: `python -m tests.docs.site build/docs`, or `make docs`.
 
-The pages are the responses of a hub with an empty database. Links between pages become relative, and links to other
-pages of a hub, which a static site does not have, become text. A link to a page or an anchor that does not exist is an
-error. Addresses outside are listed in `outside.txt` and not requested.
+The pages are the responses of a hub with an empty database, without a socket. Links between pages become relative, and
+links to other pages of a hub, which a static site does not have, become text. A link to a page or an anchor that does
+not exist is an error. Addresses outside are listed in `outside.txt` and not requested.
 """
 
 import argparse
+import contextlib
 import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from html import unescape
 from pathlib import Path
 from posixpath import dirname, relpath
 from urllib.parse import urlsplit
 
 import httpx
-from tests.bed.running_hub import run_hub
+from anyio.from_thread import start_blocking_portal
 
 from hubgate import __version__
 from hubgate.server import settings
+from hubgate.server.app import build_app
+from hubgate.server.resources import open_hub
 from hubgate.server.startup import prepared
 
+Get = Callable[[str], httpx.Response]
 ROOT = Path(__file__).parents[2]
 INDEX = "/docs"
 BASE_URL = "https://hub.example"
@@ -35,11 +39,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     folder: Path = parser.parse_args().folder
-    with tempfile.TemporaryDirectory() as data:
-        values = settings.load({"data_dir": data, "port": "0", "base_url": BASE_URL}, {})
-        with prepared(values), run_hub(values) as hub:
-            pages = crawl("http://{}:{}".format(*hub.address))
-            assets = {address: httpx.get("http://{}:{}".format(*hub.address) + address) for address in assets_of(pages)}
+    with hub_without_socket() as get:
+        pages = crawl(get)
+        assets = {address: get(address) for address in assets_of(pages)}
     problems = broken_links(pages)
     for problem in problems:
         print(problem, file=sys.stderr)
@@ -55,21 +57,33 @@ def main() -> None:
     print(f"{len(pages)} pages in {folder}, {len(outside)} addresses outside in outside.txt")
 
 
-def crawl(hub: str) -> dict[str, str]:
+@contextlib.contextmanager
+def hub_without_socket() -> Iterator[Get]:
+    """A hub as it is installed, with an empty database: the hubs of tests have routes that exist only in tests."""
+    with tempfile.TemporaryDirectory() as data, start_blocking_portal() as portal:
+        values = settings.load({"data_dir": data, "base_url": BASE_URL}, {})
+        with prepared(values):
+            hub = portal.call(open_hub, values)
+            client = httpx.AsyncClient(transport=httpx.ASGITransport(build_app(hub)), base_url=BASE_URL)
+            yield lambda address: portal.call(client.get, address)
+            portal.call(client.aclose)
+            portal.call(hub.close)
+
+
+def crawl(get: Get) -> dict[str, str]:
     """All pages of the documentation by address, as a visitor sees them."""
     pages: dict[str, str] = {}
     waiting = [INDEX]
-    with httpx.Client(base_url=hub, timeout=60) as client:
-        while waiting:
-            address = waiting.pop()
-            if address in pages:
-                continue
-            response = client.get(address)
-            # A broken link is found by `broken_links`, which knows the page it is on.
-            if response.status_code == 404:
-                continue
-            pages[address] = response.raise_for_status().text
-            waiting += [target for link in links_of(pages[address]) if is_page(target := urlsplit(link).path)]
+    while waiting:
+        address = waiting.pop()
+        if address in pages:
+            continue
+        response = get(address)
+        # A broken link is found by `broken_links`, which knows the page it is on.
+        if response.status_code == 404:
+            continue
+        pages[address] = response.raise_for_status().text
+        waiting += [target for link in links_of(pages[address]) if is_page(target := urlsplit(link).path)]
     return pages
 
 
