@@ -21,6 +21,12 @@ from hubgate.server.web.pages.oauth.quickstart import EXAMPLE
 from hubgate.server.web.rendering import Pages
 
 (DASHBOARD,) = source.DOWNLOADS
+# The groups of files, with the parameter in the path and the summary of the route.
+_FILES = (
+    (source.GUIDES, "guide", "A guide of the documentation"),
+    (source.DECISIONS, "decision", "A decision about the design"),
+    (source.REFERENCE, "reference", "A page of the reference"),
+)
 Handler = Callable[[HubRequest], Awaitable[Response]]
 
 
@@ -35,9 +41,9 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
         found = find(query, base_url)
         return pages.page(request, "docs/search.html", query=query, found=found, sections=sections(), current=None)
 
-    def show(group: str) -> Handler:
+    def show(group: str, parameter: str) -> Handler:
         async def page(request: HubRequest) -> Response:
-            name = request.param("page")
+            name = request.param(parameter)
             if (group, name) not in source.names():
                 raise NotFound("The documentation has no such page.")
             doc = render(group, name, base_url)
@@ -74,9 +80,10 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
         Route("GET", INDEX, public(index), surface, "Index of the documentation"),
         Route("GET", f"{INDEX}/{DASHBOARD}", public(dashboard), surface, "A Grafana dashboard"),
         Route("GET", SEARCH, public(search), surface, "Search in the documentation"),
-        Route("GET", f"{INDEX}/{source.GUIDES}/{{page}}", public(show(source.GUIDES)), surface, "A guide"),
-        Route("GET", f"{INDEX}/{source.DECISIONS}/{{page}}", public(show(source.DECISIONS)), surface, "A decision"),
-        Route("GET", f"{INDEX}/{source.REFERENCE}/{{page}}", public(show(source.REFERENCE)), surface, "A reference"),
+        *(
+            Route("GET", f"{INDEX}/{group}/{{{parameter}}}", public(show(group, parameter)), surface, summary)
+            for group, parameter, summary in _FILES
+        ),
     ]
 
 
