@@ -9,7 +9,7 @@ FAULT_JOBS ?= 1
 # Tests start hundreds of processes: store bytecode even if the shell disables it.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help serve demo test test-all times faults lint format setup contract shots bench lock clean
+.PHONY: help serve demo test test-all times faults lint format setup contract docs shots bench lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,7 +24,8 @@ help:
 	@echo "make format   format the code with ruff"
 	@echo "make shots    take screenshots of every page, both themes, phone and desktop"
 	@echo "make bench    run the benchmarks and print tables of ratios"
-	@echo "make contract regenerate contract/: the API from the routes, events from a running hub"
+	@echo "make contract regenerate contract/ and docs/reference/ from the routes, a running hub and the code"
+	@echo "make docs     build the documentation as a static site in build/docs, and check its links"
 	@echo "make setup    install everything, for running single tests"
 	@echo "make clean    remove the virtual environment and caches"
 	@echo "make lock     resolve the pinned requirements again"
@@ -69,6 +70,10 @@ setup: $(VENV)/dev.stamp $(VENV)/clients.stamp
 contract: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.protocol.contract
 	@$(BIN)/python -m tests.protocol.golden
+	@$(BIN)/python -m tests.docs.reference
+
+docs: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.docs.site build/docs
 
 bench: $(VENV)/dev.stamp $(VENV)/bench.stamp
 	@$(BIN)/python -m bench

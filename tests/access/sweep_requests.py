@@ -153,6 +153,9 @@ _PATHS = {
     "num": "1",
     "status": "pending",
     "subject": "webhooks",
+    "guide": "tokens",
+    "decision": "0001-own-route-table",
+    "reference": "scopes",
 }
 
 

@@ -28,6 +28,11 @@ def test_package_has_few_dependencies(python: Path) -> None:
     assert 1 < len(found) <= MAX_PACKAGES, found
 
 
+def test_package_contains_the_documentation(python: Path) -> None:
+    code = "import hubgate, pathlib; print(*(one.name for one in pathlib.Path(hubgate.__file__).parent.rglob('*.md')))"
+    assert {"quick-start.md", "errors.md", "inside.md"} <= set(run(python, "-c", code).split())
+
+
 def test_installed_receiver_works_in_ten_lines(python: Path, tmp_path: Path) -> None:
     example = (EXAMPLES / "receiver.py").read_text()
     code = [line for line in example.splitlines() if line and not re.match(r' *"""', line)]

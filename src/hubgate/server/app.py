@@ -76,6 +76,7 @@ from hubgate.server.web.pages import redirects as redirect_pages
 from hubgate.server.web.pages import search as search_pages
 from hubgate.server.web.pages.api_reference import routes as api_reference
 from hubgate.server.web.pages.collections import routes as collection_pages
+from hubgate.server.web.pages.docs import routes as docs_pages
 from hubgate.server.web.pages.entry import routes as entry_pages
 from hubgate.server.web.pages.oauth import authorize, developers, device, explain, logout, protect
 from hubgate.server.web.pages.oauth import connected_apps as connected_app_pages
@@ -168,6 +169,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *device.routes(pages, hub.oauth),
         *developers.routes(pages, hub.oauth),
         *protect.routes(pages, hub.oauth),
+        *docs_pages.routes(pages, hub.oauth),
         *buttons.routes(),
         *operator_pages.routes(pages, hub.accounts, hub.oauth, hub.webhooks, hub.heartbeats),
         *operator_spaces.routes(pages, hub.repos, hub.spaces),

@@ -181,7 +181,7 @@ def _adjust_tokens(state: Any) -> None:
     used: dict[str, int] = {}
     for position, token in enumerate(state.tokens):
         if token.type == "heading_open":
-            slug = _slug(state.tokens[position + 1].content)
+            slug = heading_slug(state.tokens[position + 1].content)
             used[slug] = used.get(slug, -1) + 1
             token.attrSet("id", f"{slug}-{used[slug]}" if used[slug] else slug)
         elif token.type in ("th_open", "td_open") and "style" in token.attrs:
@@ -225,7 +225,7 @@ def _first_text(tokens: Sequence[Token]) -> Token | None:
     return children[0] if children and children[0].type == "text" else None
 
 
-def _slug(heading: str) -> str:
+def heading_slug(heading: str) -> str:
     """Return the id of a heading, by the rules of other hubs, so that existing tables of contents work."""
     plain = re.sub(r"[^\w\- ]", "", unicodedata.normalize("NFC", heading).strip().lower())
     return plain.replace(" ", "-")[:100] or "section"

@@ -24,6 +24,7 @@ from hubgate.server.settings import Settings
 from hubgate.server.web import cookies
 from hubgate.server.web.avatars import avatar_url
 from hubgate.server.web.local_path import continue_to
+from hubgate.server.web.pages.docs.highlight import highlight
 from hubgate.server.web.pages.errors import advice_for, developer_hint
 from hubgate.server.web.static import asset_url
 from hubgate.server.web.untrusted_text import clean, clean_lines, display_name, plain_text
@@ -60,6 +61,7 @@ def _environment() -> Environment:
         breakable=breakable,
         breakable_email=breakable_email,
         plain_text=plain_text,
+        highlighted=highlight,
     )
     return templates
 

@@ -2,12 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-Document = Mapping[str, Any]
+from hubgate.server.web.pages.api_reference.examples import Document, Example, example
 
 _DEFAULT_STATUS = "other"
 
@@ -45,6 +44,7 @@ class Operation(Struct, frozen=True):
     parameters: tuple[Field, ...]
     body: TypeText
     answers: tuple[ApiResponse, ...]
+    example: Example
 
 
 class Shape(Struct, frozen=True):
@@ -84,7 +84,7 @@ def _links(*kinds: TypeText) -> Iterator[str]:
     return (piece.shape for kind in kinds for piece in kind if piece.shape)
 
 
-def operation(method: str, path: str, described: Document) -> Operation:
+def operation(method: str, path: str, described: Document, document: Document) -> Operation:
     return Operation(
         anchor=described["operationId"],
         method=method.upper(),
@@ -97,6 +97,7 @@ def operation(method: str, path: str, described: Document) -> Operation:
             ApiResponse(_DEFAULT_STATUS if status == "default" else status, answer["description"], _content(answer))
             for status, answer in described["responses"].items()
         ),
+        example=example(method, path, described, document),
     )
 
 

@@ -111,7 +111,9 @@ def subjects(document: Document) -> list[ApiSubject]:
     for path, methods in document["paths"].items():
         if not is_listed_with_models(path, document):
             subject = next((subject for subject in found if subject.includes(path)), found[-1])
-            subject.operations.extend(operation(method, path, described) for method, described in methods.items())
+            subject.operations.extend(
+                operation(method, path, described, document) for method, described in methods.items()
+            )
     return [subject for subject in found if subject.operations]
 
 

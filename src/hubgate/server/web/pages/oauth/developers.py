@@ -27,7 +27,7 @@ from hubgate.server.web.pages.oauth.quickstart import EXAMPLE, device_curl, snip
 from hubgate.server.web.rendering import Pages
 from hubgate.server.web.untrusted_text import clean
 
-INDEX, SIGN_IN, CHECK = "/docs", "/docs/sign-in", "/docs/cimd"
+SIGN_IN, CHECK = "/docs/sign-in", "/docs/cimd"
 MAX_APPS = 200
 _TEMPLATE = "docs/cimd.html"
 _CONTENTS = (
@@ -50,16 +50,10 @@ _CLAIMS = [("", idtoken.BASE_CLAIMS, userinfo.ALWAYS)] + [
 
 
 def routes(pages: Pages, oauth: OAuth) -> list[Route]:
-    async def index(request: HubRequest) -> Response:
-        return pages.page(request, "docs/index.html")
-
     async def sign_in(request: HubRequest) -> Response:
         person = caller_of(request).person
-        apps = await _apps(oauth, person) if person else []
-        requested = request.query().get("app", "")
-        chosen = next(
-            (app for app in apps if app.client_id == requested), apps[0] if apps and not requested else EXAMPLE
-        )
+        apps = await apps_of(oauth, person) if person else []
+        chosen = choose_app(apps, request.query().get("app", ""))
         return pages.page(
             request,
             "docs/sign_in.html",
@@ -102,7 +96,6 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
 
     page = Surface.PAGE
     return [
-        Route("GET", INDEX, public(index), page, "Index of the documentation"),
         Route("GET", SIGN_IN, public(sign_in), page, "How to add sign-in to an app"),
         Route("GET", CHECK, public(show_form), page, "The form that checks a metadata document"),
         Route(
@@ -135,10 +128,16 @@ def _format_duration(duration: int) -> str:
     return f"{duration // unit:,} {name}{'' if duration == unit else 's'}"
 
 
-async def _apps(oauth: OAuth, person: Person) -> Sequence[App]:
+async def apps_of(oauth: OAuth, person: Person) -> Sequence[App]:
     """The apps that the user owns or administers."""
     found = list(await management.of_owner(oauth, Owner(user_id=person.user.id)))
     for membership in person.memberships:
         if membership.role is Role.ADMIN and len(found) < MAX_APPS:
             found += await management.of_owner(oauth, Owner(org_id=membership.organization.id))
     return found[:MAX_APPS]
+
+
+def choose_app(apps: Sequence[App], client_id: str) -> App:
+    """The requested app, if it is one of `apps`; without a request the first one; otherwise the example."""
+    default = apps[0] if apps and not client_id else EXAMPLE
+    return next((app for app in apps if app.client_id == client_id), default)
