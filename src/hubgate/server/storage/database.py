@@ -63,12 +63,16 @@ class Batch(Struct, frozen=True):
 
     `sql` reads its input from a relation named `batch` with the given columns, and returns at most one row for each
     `key`. Keys of a run are unique: a second row with the same key waits for the next run, so that one caller wins.
+
+    `then` changes other tables in the same transaction. It reads from a relation named `done`: the rows of `batch` for
+    which `sql` returned one.
     """
 
     name: str
     key: str
     columns: dict[str, Kind]
     sql: str
+    then: str = ""
 
 
 class TextIndex(Protocol):

@@ -8,6 +8,7 @@ from msgspec import Struct
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.tokens.text import TokenKind, derived_token, new_token
 from hubgate.server.clock import SECOND
+from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.tokens import idtoken, store
 from hubgate.server.oauth.tokens.model import REFRESH_LIFETIME, AppToken, RefreshToken
@@ -40,7 +41,14 @@ class TokenDetails(Struct, frozen=True):
 
 
 async def add_access_token(tx: Tx, details: TokenDetails, now: int, since: int = 0) -> str:
-    """Create an access token and return its text.
+    """Create an access token and return its text."""
+    text, token = new_access_token(details, now, since)
+    await store.add_token(tx, token)
+    return text
+
+
+def new_access_token(details: TokenDetails, now: int, since: int = 0) -> tuple[str, AppToken]:
+    """The text and the row of a new access token.
 
     `since` is when the conditions of an exchange began; created_at is never earlier, even if machines' clocks differ.
     """
@@ -59,8 +67,7 @@ async def add_access_token(tx: Tx, details: TokenDetails, now: int, since: int =
         resources=details.resources,
         claims=details.claims,
     )
-    await store.add_token(tx, token)
-    return text
+    return text, token
 
 
 def successor_of(presented: str, secret: ServerSecret) -> tuple[str, bytes]:
@@ -113,7 +120,7 @@ class SignInDetails(Struct, frozen=True):
 async def token_response(
     oauth: OAuth,
     user: User,
-    client_id: str,
+    app: App,
     access_token: str,
     scopes: str,
     lifetime: int,
@@ -133,12 +140,13 @@ async def token_response(
         body["refresh_token"] = refresh_token
     names = parse_scopes(scopes)
     if "openid" in names:
-        claims = idtoken.claims(user, names, client_id, oauth.base_url, oauth.clock(), access_token)
+        algorithm = app.id_token_signed_response_alg
+        claims = idtoken.claims(user, names, app.client_id, oauth.base_url, oauth.clock(), access_token, algorithm)
         if signed_in is not None:
             claims["auth_time"] = signed_in.auth_time // SECOND
             if signed_in.nonce is not None:
                 claims["nonce"] = signed_in.nonce
         if groups is not None:
             claims["groups"] = groups
-        body["id_token"] = await oauth.signer.sign(claims)
+        body["id_token"] = await oauth.signer.sign(claims, algorithm=algorithm)
     return body
