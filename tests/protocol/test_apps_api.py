@@ -49,9 +49,7 @@ OF_ORGANIZATION = {
     "organization": "acme",
     "tokenExchange": False,
     "tokenDuration": 28800,
-    "allowedScopes": [],
-    "allowedRoles": [],
-    "allowedNetworks": [],
+    **{limit: [] for limit in ("allowedScopes", "allowedRoles", "allowedNetworks")},
     "dailyQuota": None,
     "paused": False,
 }

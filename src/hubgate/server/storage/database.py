@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct
 
 from hubgate.server.storage.signals import Listening, OnSignal, Signal
-from hubgate.server.storage.sqltext import NO_PARAMS, Kind, Params, RowStatement
+from hubgate.server.storage.sqltext import NO_PARAMS, Kind, Params, RowStatement, Statement
 from hubgate.server.storage.text_query import TextQuery
 
 T = TypeVar("T")
@@ -44,6 +44,11 @@ class Tx(Protocol):
         """Run a statement and return the number of changed rows."""
 
     async def exec_many(self, sql: str, rows: Sequence[Params]) -> None: ...
+
+    async def exec_together(self, statements: Sequence[Statement]) -> None:
+        """Change data with several statements in one round trip. They change different rows, and none depends on what
+        another changes.
+        """
 
     async def each(self, op: RowStatement, rows: Sequence[Params], params: Params = NO_PARAMS) -> Sequence[Row]:
         """Run a statement for all rows in one round trip, and return all resulting rows.

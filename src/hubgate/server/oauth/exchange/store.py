@@ -14,14 +14,13 @@ from hubgate.server.oauth.tokens.store import EXCHANGE_STILL_VALID
 from hubgate.server.storage.database import Batch, Database, Row, Tx
 from hubgate.server.storage.sqltext import columns_of
 
-# The settings and the role that decide about an exchange, as one text: the statement that stores a token compares it.
-# Whether the plan, the membership and the account still exist is checked at each use of the token, too.
-STATE = " || ' ' || ".join(
-    (
-        *("a.scopes", "a.extra_scopes", "a.token_duration", "a.exchange_since", "COALESCE(a.allowed_scopes, '')"),
-        *("COALESCE(a.allowed_roles, '')", "COALESCE(a.allowed_networks, '')", "m.role", "m.joined_at"),
-    )
-)
+# The settings and the membership that decide about an exchange, as one text: the statement that stores a token compares
+# it. Whether plan and membership last without interruption is checked at each use of the token (EXCHANGE_STILL_VALID).
+STATE = """
+    a.scopes || ' ' || a.extra_scopes || ' ' || COALESCE(a.allowed_scopes, '') || COALESCE(a.allowed_roles, '')
+    || COALESCE(a.allowed_networks, '') || a.token_duration || ' ' || a.exchange_since || ' ' || m.role || ' '
+    || m.joined_at || ' ' || u.email
+"""
 _USER = ", ".join(f"u.{field}" for field in User.__struct_fields__)
 # Before the user's columns, and after the app's.
 _FOUND = f"{STATE} AS state, o.plan, o.plan_since, m.role, m.joined_at"
@@ -75,8 +74,10 @@ _ADD = Batch(
     INSERT INTO app_tokens ({", ".join(_TOKEN)}) SELECT {", ".join(f"batch.{name}" for name in _TOKEN)} FROM batch
     WHERE batch.state = (
         SELECT {STATE} FROM apps a JOIN memberships m ON m.org_id = a.org_id AND m.user_id = batch.user_id
+        JOIN users u ON u.id = m.user_id
         WHERE a.client_id = batch.client_id AND a.org_id = batch.org_id AND a.confidential = 1
             AND a.token_exchange = 1 AND a.paused = 0 AND a.daily_quota IS NULL
+            AND u.disabled_at IS NULL AND u.email_verified_at IS NOT NULL
     )
     RETURNING key
     """,

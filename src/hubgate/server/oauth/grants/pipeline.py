@@ -31,10 +31,12 @@ from hubgate.server.oauth.resource_names import needs_one, registration_of
 from hubgate.server.oauth.resource_servers import store as resource_store
 from hubgate.server.oauth.resource_servers.model import JWT, ResourceServer
 from hubgate.server.oauth.tokens import access_jwt, issuance
+from hubgate.server.oauth.tokens import store as token_store
 from hubgate.server.oauth.tokens.groups import groups_for_id_token
 from hubgate.server.oauth.tokens.issuance import SignInDetails, TokenDetails, scopes_left
 from hubgate.server.scopes import IDENTITY_SCOPES
 from hubgate.server.storage.database import Database, Tx
+from hubgate.server.storage.sqltext import Statement
 
 RESOURCE_TEXT = "the servers the token is for, among those authorized (RFC 8707); without it, all of them"
 
@@ -124,14 +126,17 @@ class UserGrant(ABC):
     async def consume(self, tx: Tx, found: Authorization, now: int) -> OAuthError | None:
         """Consume a single-use code; of concurrent requests only one gets None."""
 
-    async def add_refresh_token(self, tx: Tx, found: Authorization, scopes: str, now: int) -> str | None:
-        """Create the first refresh token, if the app gets them. It is valid for all authorized servers."""
+    def new_refresh_token(self, found: Authorization, scopes: str, now: int) -> tuple[str | None, list[Statement]]:
+        """The first refresh token, if the app gets them, and the statements that store it. It is valid for all
+        authorized servers.
+        """
         if not self.app.refresh_tokens:
-            return None
+            return None, []
         ids = self.app.client_id, found.user.id, found.consent_id
-        return await issuance.add_first_refresh_token(
-            tx, *ids, scopes, found.resources, found.auth_time, found.family, now, found.claims
+        text, statement = issuance.new_refresh_token(
+            *ids, scopes, found.resources, found.auth_time, found.family, now, found.claims
         )
+        return text, [statement]
 
 
 class _Issued(Struct, frozen=True):
@@ -180,7 +185,7 @@ async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
             return invalid_grant("The user has revoked all of these permissions. Sign in again.")
         if scopes is None:
             return invalid_scope("The user has revoked these scopes. Request others, or leave out scope.", "scope")
-        refresh_token = await grant.add_refresh_token(tx, found, everywhere, now)
+        refresh_token, statements = grant.new_refresh_token(found, everywhere, now)
         is_jwt = server is not None and server.tokens == JWT
         lifetime = min(app.token_lifetime, access_jwt.LIFETIME_SECONDS) if is_jwt else app.token_lifetime
         details = TokenDetails(
@@ -195,7 +200,8 @@ async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
             resources=resources,
             claims=places_for(app, found.claims),
         )
-        access_token = await issuance.add_access_token(tx, details, now)
+        access_token, token = issuance.new_access_token(details, now)
+        await tx.exec_together([*statements, token_store.adding_token(token)])
         return _Issued(replace(found, scopes=scopes), access_token, lifetime, refresh_token, server)
 
     outcome = await oauth.db.write(unit)

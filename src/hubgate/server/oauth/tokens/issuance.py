@@ -15,6 +15,7 @@ from hubgate.server.oauth.tokens.model import REFRESH_LIFETIME, AppToken, Refres
 from hubgate.server.scopes import parse_scopes
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Tx
+from hubgate.server.storage.sqltext import Statement
 
 _SUCCESSOR = "refresh successor"
 
@@ -79,8 +80,7 @@ def successor_of(presented: str, secret: ServerSecret) -> tuple[str, bytes]:
     return derived_token(TokenKind.REFRESH, presented, secret.mac(_SUCCESSOR, presented.encode()))
 
 
-async def add_first_refresh_token(
-    tx: Tx,
+def new_refresh_token(
     client_id: str,
     user_id: str,
     consent_id: str,
@@ -90,7 +90,8 @@ async def add_first_refresh_token(
     family: str,
     now: int,
     claims: str = "",
-) -> str:
+) -> tuple[str, Statement]:
+    """The text of the first refresh token of a sign-in, and the statement that adds it."""
     text, key = new_token(TokenKind.REFRESH, now)
     token = RefreshToken(
         key=key,
@@ -106,8 +107,7 @@ async def add_first_refresh_token(
         resources=resources,
         claims=claims,
     )
-    await store.add_refresh_token(tx, token)
-    return text
+    return text, store.adding_refresh_token(token)
 
 
 class SignInDetails(Struct, frozen=True):

@@ -12,7 +12,7 @@ from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.apps.store import APP_COLUMN_COUNT, APP_COLUMNS, app_of
 from hubgate.server.oauth.tokens.model import AppToken, Code, RefreshToken
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import insert_row
+from hubgate.server.storage.sqltext import Statement, insert_row
 
 
 def _columns(shape: Any, prefix: str = "") -> str:
@@ -33,6 +33,12 @@ _ADD_TOKEN = insert_row(f"INSERT INTO app_tokens ({_columns(AppToken)})")
 _ADD_REFRESH = insert_row(f"INSERT INTO refresh_tokens ({_columns(RefreshToken)})")
 
 _INHERITED = ("client_id", "user_id", "consent_id", "scopes", "auth_time", "family", "resources", "claims")
+_EXTEND = """
+    UPDATE refresh_tokens SET
+        expires_at = CASE WHEN key = :key THEN CAST(:expires_at AS bigint) ELSE expires_at END,
+        superseded_at = CASE WHEN key = :key THEN superseded_at ELSE COALESCE(superseded_at, :now) END
+    WHERE key = :key OR key = (SELECT t.predecessor FROM refresh_tokens t WHERE t.key = :key)
+"""
 _ADD_SUCCESSOR = f"""
     INSERT INTO refresh_tokens (key, predecessor, expires_at, {", ".join(_INHERITED)})
     SELECT :successor, t.key, CAST(:expires_at AS bigint), {", ".join(f"t.{name}" for name in _INHERITED)}
@@ -143,8 +149,12 @@ async def redeem(tx: Tx, key: bytes, now: int) -> bool:
     return row is not None
 
 
+def adding_token(token: AppToken) -> Statement:
+    return _ADD_TOKEN, asdict(token)
+
+
 async def add_token(tx: Tx, token: AppToken) -> None:
-    await tx.exec(_ADD_TOKEN, asdict(token))
+    await tx.exec(*adding_token(token))
 
 
 async def refresh_token(tx: Tx | Database, key: bytes) -> RefreshToken | None:
@@ -160,26 +170,20 @@ async def refresh_token_with_user(tx: Tx | Database, key: bytes) -> tuple[Refres
     return RefreshToken(*values[_USER_COLUMN_COUNT:]), User(*values[:_USER_COLUMN_COUNT])
 
 
-async def add_refresh_token(tx: Tx, token: RefreshToken) -> None:
-    await tx.exec(_ADD_REFRESH, asdict(token))
+def adding_refresh_token(token: RefreshToken) -> Statement:
+    return _ADD_REFRESH, asdict(token)
 
 
-async def rotate_refresh_token(tx: Tx, key: bytes, successor: bytes, now: int, expires_at: int) -> None:
+def rotating_refresh_token(key: bytes, successor: bytes, now: int, expires_at: int) -> list[Statement]:
     """Extend the token's expiry, start the grace period of its predecessor and add its successor.
 
     The successor has all scopes and servers of the family: narrowing one response does not narrow the next (RFC 6749,
     section 6). Concurrent refreshes derive the same successor: one inserts it, the others only extend its expiry.
     """
-    await tx.exec(
-        """
-        UPDATE refresh_tokens SET
-            expires_at = CASE WHEN key = :key THEN CAST(:expires_at AS bigint) ELSE expires_at END,
-            superseded_at = CASE WHEN key = :key THEN superseded_at ELSE COALESCE(superseded_at, :now) END
-        WHERE key = :key OR key = (SELECT t.predecessor FROM refresh_tokens t WHERE t.key = :key)
-        """,
-        {"key": key, "now": now, "expires_at": expires_at},
-    )
-    await tx.exec(_ADD_SUCCESSOR, {"key": key, "successor": successor, "expires_at": expires_at})
+    return [
+        (_EXTEND, {"key": key, "now": now, "expires_at": expires_at}),
+        (_ADD_SUCCESSOR, {"key": key, "successor": successor, "expires_at": expires_at}),
+    ]
 
 
 async def supersede(tx: Tx, key: bytes, now: int) -> None:

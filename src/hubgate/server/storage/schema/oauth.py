@@ -40,9 +40,9 @@ apps = Table(
     Column("groups_claim", BigInteger, nullable=False, server_default="0"),
     # A JSON list.
     Column("post_logout_redirect_uris", Text, nullable=False, server_default="[]"),
-    Column("id_token_signed_response_alg", Text, nullable=False, server_default="RS256"),
     # Whether the app registered itself (oauth/registration/); then it has no owner.
     Column("self_registered", BigInteger, nullable=False, server_default="0"),
+    Column("id_token_signed_response_alg", Text, nullable=False, server_default="RS256"),
     Index(None, "owner_id"),
     Index(None, "org_id"),
 )
