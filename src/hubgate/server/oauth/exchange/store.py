@@ -17,9 +17,9 @@ from hubgate.server.storage.sqltext import columns_of
 # The settings and the membership that decide about an exchange, as one text: the statement that stores a token compares
 # it. Whether plan and membership last without interruption is checked at each use of the token (EXCHANGE_STILL_VALID).
 STATE = """
-    a.scopes || ' ' || a.extra_scopes || ' ' || COALESCE(a.allowed_scopes, '') || COALESCE(a.allowed_roles, '')
-    || COALESCE(a.allowed_networks, '') || a.token_duration || ' ' || a.exchange_since || ' ' || m.role || ' '
-    || m.joined_at || ' ' || u.email
+    a.scopes || '|' || a.extra_scopes || '|' || COALESCE(a.allowed_scopes, '') || '|' || COALESCE(a.allowed_roles, '')
+    || '|' || COALESCE(a.allowed_networks, '') || '|' || a.token_duration || '|' || a.exchange_since
+    || '|' || m.role || '|' || m.joined_at || '|' || u.email
 """
 _USER = ", ".join(f"u.{field}" for field in User.__struct_fields__)
 # Before the user's columns, and after the app's.
