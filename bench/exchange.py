@@ -19,6 +19,7 @@ from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.oauth.apps import management, privileges
 from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.exchange import store as exchange_store
 from hubgate.server.oauth.exchange.exchange import exchange
 from hubgate.server.resources import Hub
 
@@ -50,7 +51,7 @@ class Exchanger:
 
     async def whoamis(self) -> list[Request]:
         async def token(user: User) -> str:
-            return (await exchange(self.hub.oauth, self.app, user.email, "profile", _VISITOR)).access_token
+            return await _exchanged(self.hub, self.app, user, "profile")
 
         tokens = await run_concurrently(token, self.members)
         return [Request("GET", "/api/whoami-v2", {"Authorization": f"Bearer {token}"}) for token in tokens]
@@ -86,5 +87,11 @@ async def _create_exchanger(hub: Hub, stored: int) -> Exchanger:
     assert secret is not None
     app = await privileges.set_exchange(hub.oauth, app.client_id, True, SYSTEM)
     turns = [users[number % len(users)] for number in range(stored)]
-    await run_concurrently(lambda user: exchange(hub.oauth, app, user.email, "read-repos", _VISITOR), turns)
+    await run_concurrently(lambda user: _exchanged(hub, app, user, "read-repos"), turns)
     return Exchanger(hub, app, secret, users)
+
+
+async def _exchanged(hub: Hub, app: App, user: User, scope: str) -> str:
+    subject = await hub.db.read(lambda tx: exchange_store.find(tx, app.client_id, user.email))
+    assert subject is not None
+    return (await exchange(hub.oauth, subject, user.email, scope, _VISITOR)).access_token

@@ -97,7 +97,8 @@ class SignIns:
         for number in range(pairs):
             family = f"{consent.id}-{number}"
             ids = (self.app.client_id, consent.user_id, consent.id)
-            await issuance.add_first_refresh_token(tx, *ids, scopes, "", now, family, now)
+            _, adding = issuance.new_refresh_token(*ids, scopes, "", now, family, now)
+            await tx.exec(*adding)
             details = TokenDetails(*ids, None, scopes, family, None, self.app.token_lifetime)
             await issuance.add_access_token(tx, details, now)
 

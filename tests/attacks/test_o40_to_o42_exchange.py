@@ -16,15 +16,20 @@ from tests.bed.people import api, create_organization, create_token, create_user
 from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import operator_actions, own_account, store
-from hubgate.server.accounts.model import Organization, User
+from hubgate.server.accounts.model import Organization, User, Visitor
 from hubgate.server.accounts.organizations import members, settings
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM
+from hubgate.server.errors import HubError
 from hubgate.server.oauth.apps import management, privileges
 from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.exchange import store as exchange_store
+from hubgate.server.oauth.exchange.exchange import exchange
+from hubgate.server.oauth.exchange.model import Subject
 from hubgate.server.oauth.tokens import issuance
 from hubgate.server.oauth.tokens.issuance import TokenDetails
 from hubgate.server.resources import Hub
+from hubgate.server.secret import fingerprint
 
 NOT_THE_CLIENT, NO_MEMBER = (401, "invalid_client"), (400, "invalid_grant")
 
@@ -151,6 +156,48 @@ def test_o40_token_of_an_exchange_that_raced_a_revocation_stays_invalid(
             assert program.get("/api/whoami-v2").status_code == 401
     with api(hub, hub.call(_issue_unchecked(client, ada))) as program:
         assert program.get("/api/whoami-v2").status_code == 200, "it was the time alone"
+
+
+def test_o40_change_between_the_decision_and_the_token_wins(
+    hub: RunningHub, acme: Organization, client: Client, ada: User
+) -> None:
+    """An exchange decides before it writes. The statement that writes requires that nothing has changed since."""
+    visitor = Visitor("127.0.0.1", "test")
+
+    async def read(opened: Hub) -> Subject:
+        secret, now = fingerprint(client.secret or ""), opened.clock()
+        found = await exchange_store.find_with_secret(opened.db, client.id, secret, "bob@example.org", now)
+        assert found is not None
+        return found
+
+    def outcome(read_before: Subject) -> str:
+        async def work(opened: Hub) -> str:
+            try:
+                given = await exchange(opened.oauth, read_before, "bob@example.org", None, visitor)
+            except HubError as error:
+                return str(error.code)
+            return given.scopes
+
+        return hub.call(work)
+
+    def set_role(role: Role) -> None:
+        hub.call(lambda opened: members.change_role(opened.accounts, acme, bob, role, SYSTEM))
+
+    limit(client, roles=("write",))
+    before = hub.call(read)
+    assert before.member is not None
+    bob = before.member.user
+    assert outcome(before) == "read-repos email profile openid"
+    set_role(Role.READ)
+    assert outcome(before) == "invalid_grant"
+    set_role(Role.WRITE)
+    assert outcome(before) == "read-repos email profile openid"
+    limit(client, scopes=("profile",))
+    assert outcome(before) == "profile"
+    limit(client, paused=True)
+    assert outcome(before) == "invalid_client"
+    results = sorted(entry["data"]["result"] for entry in log_of(hub, ada))
+    assert results == [*["granted"] * 3, *["refused"] * 2], "all of them audited"
 
 
 def _issue_unchecked(client: Client, user: User) -> Callable[[Hub], Awaitable[str]]:

@@ -1,4 +1,4 @@
-"""O48: an id_token_hint is accepted only if one of the hub's keys signed it with RS256, now or earlier."""
+"""O48: an id_token_hint is accepted only if one of the hub's keys signed it, now or earlier, with its algorithm."""
 
 import base64
 import hashlib
@@ -57,6 +57,8 @@ def forgeries(hub: RunningHub, client: Client, good: str) -> dict[str, str]:
         "another key, named": rs256({**header, "kid": "mine", "jwk": public}, claims),
         "no signature": f"{head}.{body}.",
         "another body": f"{head}.{encoded({**claims, 'sub': '0' * 24})}.{signature}",
+        "RS256 named ES256": f"{encoded({**header, 'alg': 'ES256'})}.{body}.{signature}",
+        "RS256 named EdDSA": f"{encoded({**header, 'alg': 'EdDSA'})}.{body}.{signature}",
         "another issuer": rs256(header, {**claims, "iss": "https://evil.example"}),
         "no token": "x",
         "deep": f"{encoded(b'[' * 5000)}.{body}.{signature}",
@@ -74,6 +76,34 @@ def test_o48_only_the_hubs_signature_is_accepted(hub: RunningHub) -> None:
             for prompt in ("none", None):
                 answer = redirect_parameters(browser.get(client.address(id_token_hint=hint, prompt=prompt)))
                 assert answer["error"] == "invalid_request", name
+
+
+def test_o48_header_does_not_choose_the_algorithm(hub: RunningHub) -> None:
+    """A key has one algorithm. A signature of another key, or of another length, is rejected like any other."""
+    ada, olga = create_user(hub, "ada"), create_user(hub, "olga")
+    names = ("ES256", "EdDSA")
+    clients = {name: create_app(hub, olga, id_token_signed_response_alg=name) for name in names}
+    tokens = {name: tokens_for(client, ada)["id_token"] for name, client in clients.items()}
+    with browser_of(hub, ada) as browser:
+
+        def error_for(name: str, hint: str) -> str | None:
+            answer = browser.get(clients[name].address(id_token_hint=hint, prompt="none"))
+            return redirect_parameters(answer).get("error")
+
+        for name, other in (names, names[::-1]):
+            head, body, signature = tokens[name].split(".")
+            header, foreign = decoded(head), decoded(tokens[other].split(".")[0])
+            assert error_for(name, tokens[name]) is None
+            for forged in (
+                f"{encoded({**header, 'alg': other})}.{body}.{signature}",
+                f"{encoded({**header, 'alg': 'RS256'})}.{body}.{signature}",
+                f"{encoded({**header, 'kid': foreign['kid']})}.{body}.{signature}",
+                f"{encoded(foreign)}.{body}.{signature}",
+                f"{head}.{body}.{signature[:-4]}",
+                f"{head}.{body}.{encoded(bytes(64))}",
+                f"{head}.{body}.",
+            ):
+                assert error_for(name, forged) == "invalid_request", forged
 
 
 def published(hub: RunningHub) -> set[str]:

@@ -31,7 +31,7 @@ _ACCEPTED: dict[str, tuple[type, ...]] = {
     "bytea": (bytes, memoryview),
 }
 # Statements on SQLite's catalog, and SQLite's form of a batch.
-_ONLY_FOR_SQLITE = ("sqlite_master", "search_words", "WITH batch(")
+_ONLY_FOR_SQLITE = ("sqlite_master", "search_words", "WITH batch(", "WITH done(")
 
 _checked: dict[_Statement, set[_ParameterType]] = {}
 _unchecked: dict[_Statement, set[_ParameterType]] = {}

@@ -38,9 +38,12 @@ def test_authlib_signs_in_without_pkce(hub_today: RunningHub, its_site: Site, pa
     assert json_at(page, f"{its_site.url}/callback?")["userinfo"]["sub"] == ada.id
 
 
-def test_authlib_signs_in_with_pkce_and_refreshes(sqlite_today: RunningHub, its_site: Site, page: Page) -> None:
-    ada = create_user(sqlite_today, "ada")
-    started(its_site, sqlite_today, pkce="S256", require_pkce=True, refresh_tokens=True)
+@pytest.mark.parametrize("algorithm", ["ES256", "EdDSA"])
+def test_authlib_signs_in_with_pkce_and_refreshes(
+    sqlite_today: RunningHub, its_site: Site, page: Page, algorithm: str
+) -> None:
+    ada, given = create_user(sqlite_today, "ada"), {"require_pkce": True, "refresh_tokens": True}
+    started(its_site, sqlite_today, pkce="S256", id_token_signed_response_alg=algorithm, **given)
     page.goto(f"{its_site.url}/login")
     sign_in(page, "ada")
     decide(page, "Notebook")

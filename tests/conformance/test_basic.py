@@ -37,7 +37,7 @@ def test_oidcc_idtoken_signature(op: Provider) -> None:
     with op.visit() as visit:
         op.tokens(visit)
     discovered = op.get("/.well-known/openid-configuration").json()
-    assert discovered["id_token_signing_alg_values_supported"] == ["RS256"]
+    assert discovered["id_token_signing_alg_values_supported"] == ["RS256", "ES256", "EdDSA"]
 
 
 def test_oidcc_userinfo_get(op: Provider) -> None:

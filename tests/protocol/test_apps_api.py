@@ -39,6 +39,7 @@ OF_USER = {
     "requirePkce": False,
     "refreshTokens": False,
     "groupsClaim": False,
+    "idTokenSignedResponseAlg": "RS256",
     "redirectMatch": "exact",
     "organization": None,
     "createdAt": "2026-09-21T14:13:20.000Z",
@@ -48,9 +49,7 @@ OF_ORGANIZATION = {
     "organization": "acme",
     "tokenExchange": False,
     "tokenDuration": 28800,
-    "allowedScopes": [],
-    "allowedRoles": [],
-    "allowedNetworks": [],
+    **{limit: [] for limit in ("allowedScopes", "allowedRoles", "allowedNetworks")},
     "dailyQuota": None,
     "paused": False,
 }

@@ -58,6 +58,7 @@ def test_app_registers_itself_and_signs_a_user_in(opened: RunningHub) -> None:
         ],
         "response_types": ["code"],
         "token_endpoint_auth_method": "none",
+        "id_token_signed_response_alg": "RS256",
         "registration_client_uri": f"{opened.url}{PATH}/{client_id}",
     }
     client, ada = self_registered(opened), create_user(opened, "ada")

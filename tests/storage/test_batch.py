@@ -24,6 +24,18 @@ COUNT = Batch(
     """,
 )
 
+# Adds a lease, and a counter for each lease that was added.
+ADD_BOTH = Batch(
+    name="test.add_both",
+    key="name",
+    columns={"name": "text", "bucket": "bytea", "at": "bigint"},
+    sql="""
+    INSERT INTO leases (name, holder, expires_at) SELECT name, 'h', at FROM batch WHERE at > 0
+    ON CONFLICT DO NOTHING RETURNING name
+    """,
+    then="INSERT INTO rate_limits (bucket, hits, resets_at) SELECT bucket, 1, at FROM done",
+)
+
 
 async def test_each_caller_gets_its_own_row_back(storage: Engine) -> None:
     async with opened_database(storage.fresh_url()) as db:
@@ -80,3 +92,26 @@ async def test_two_machines_that_touch_the_same_rows_do_not_deadlock(storage: En
             row = await here.one(sql)
             assert row is not None
             assert row[0] == 0
+
+
+async def counters(db: Database) -> list[bytes]:
+    return [bytes(row[0]) for row in await db.read_long(lambda tx: tx.all("SELECT bucket FROM rate_limits ORDER BY 1"))]
+
+
+async def test_second_statement_runs_for_the_rows_that_won(storage: Engine) -> None:
+    async with opened_database(storage.fresh_url()) as db:
+        given = [("a", b"1", 1), ("b", b"2", 0), ("c", b"3", 5)]
+        rows = [{"name": name, "bucket": bucket, "at": at} for name, bucket, at in given]
+        added = await asyncio.gather(*(db.batch(ADD_BOTH, row) for row in rows))
+        assert [row["name"] if row else None for row in added] == ["a", None, "c"]
+        assert await counters(db) == [b"1", b"3"]
+        assert await db.batch(ADD_BOTH, {"name": "a", "bucket": b"4", "at": 1}) is None
+        assert await counters(db) == [b"1", b"3"]
+
+
+async def test_failed_second_statement_undoes_the_first(storage: Engine) -> None:
+    async with opened_database(storage.fresh_url()) as db:
+        await db.batch(ADD_BOTH, {"name": "a", "bucket": b"1", "at": 1})
+        with pytest.raises(ConstraintViolated):
+            await db.batch(ADD_BOTH, {"name": "b", "bucket": b"1", "at": 1})
+        assert await db.one("SELECT 1 FROM leases WHERE name = 'b'") is None

@@ -4,7 +4,7 @@ import pytest
 from tests.bed.engines import Engine, opened_database
 
 from hubgate.server.storage.database import ConstraintViolated, Tx
-from hubgate.server.storage.sqltext import Params, RowStatement, as_single_statement
+from hubgate.server.storage.sqltext import Params, RowStatement, Statement, as_single_statement
 
 ADD = RowStatement(
     "INSERT INTO leases (name, holder, expires_at) SELECT :name, :holder, :at /*pg FROM batch */ RETURNING name",
@@ -68,3 +68,27 @@ def test_postgres_gets_one_statement_with_arrays() -> None:
     )
     assert "FROM batch WHERE name = batch.each_name" in " ".join(text.split())
     assert names == ("more", "limit")
+
+
+async def test_statements_are_executed_together(storage: Engine) -> None:
+    """With parameters of the same name, which differ."""
+    lease = "INSERT INTO leases (name, holder, expires_at) VALUES (:name, :name, :at)"
+    bucket = "INSERT INTO rate_limits (bucket, hits, resets_at) VALUES (:bucket, :at, :at)"
+    async with opened_database(storage.fresh_url()) as db:
+
+        async def add(tx: Tx, name: str, bucket_key: bytes) -> None:
+            given: list[Statement] = [
+                (lease, {"name": name, "at": 1}),
+                (bucket, {"bucket": bucket_key, "at": 2}),
+                ("UPDATE leases SET expires_at = :at WHERE name = :name", {"name": "first", "at": 7}),
+            ]
+            await tx.exec_together(given)
+            await tx.exec_together([(lease, {"name": f"{name} alone", "at": 3})])
+
+        await db.write(lambda tx: tx.exec(lease, {"name": "first", "at": 0}))
+        await db.write(lambda tx: add(tx, "a", b"1"))
+        with pytest.raises(ConstraintViolated):
+            await db.write(lambda tx: add(tx, "b", b"1"))
+        found = await db.read_long(lambda tx: tx.all("SELECT name, expires_at FROM leases ORDER BY name"))
+        assert [tuple(row) for row in found] == [("a", 1), ("a alone", 3), ("first", 7)]
+        assert tuple(await db.one("SELECT hits, resets_at FROM rate_limits") or ()) == (2, 2)

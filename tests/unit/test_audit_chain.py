@@ -203,3 +203,19 @@ def test_filters_are_parsed() -> None:
     for refused in ("author:", "x " * 501, " ".join(f"w{n}" for n in range(MAX_TERMS + 1))):
         with pytest.raises(Unprocessable):
             parse_filter(refused)
+
+
+@given(PLAIN)
+def test_canonical_text_is_that_of_sealed_entries(value: object) -> None:
+    """Entries were sealed with the standard library's text, byte for byte."""
+    assert canonical_json(value) == as_sealed_before(value)
+
+
+def test_canonical_text_of_every_kind_of_character() -> None:
+    characters = [*range(0x3000), 0xE000, 0xFFFD, 0xFFFF, 0x1F600, 0x10FFFF]
+    for code in (code for code in characters if not 0xD800 <= code < 0xE000):
+        assert canonical_json({"b": chr(code), "a": [1]}) == as_sealed_before({"b": chr(code), "a": [1]})
+
+
+def as_sealed_before(value: object) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

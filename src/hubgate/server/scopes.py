@@ -7,6 +7,7 @@ Consent text and discovery are generated from these rows. A new scope needs one 
 import difflib
 from collections.abc import Iterable
 from enum import Enum
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -60,11 +61,20 @@ IDENTITY_SCOPES = frozenset({"openid", "profile", "email"})
 # Defined by OpenID Connect and sent by existing clients; ignored here.
 IGNORED_SCOPES = frozenset({"offline_access", "address", "phone"})
 LONGEST_SHOWN = 60
+# Longer texts are parsed each time, so that no client can fill the memory with them.
+_LONGEST_CACHED = 500
 
 
 def parse_scopes(text: str) -> tuple[str, ...]:
     """The names in a space-separated scope parameter, in order, without duplicates. Unknown names are not rejected."""
+    return _parse_cached(text) if len(text) <= _LONGEST_CACHED else _parse(text)
+
+
+def _parse(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in text.split(" ") if name))
+
+
+_parse_cached = lru_cache(2_000)(_parse)
 
 
 def join_scopes(names: Iterable[str]) -> str:

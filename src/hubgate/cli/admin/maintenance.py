@@ -10,7 +10,8 @@ from hubgate.cli.admin import common
 from hubgate.server.audit.head import reseal as reseal_audit
 from hubgate.server.clock import iso
 from hubgate.server.errors import StartupError
-from hubgate.server.oauth.keys.model import SigningKey, state_of
+from hubgate.server.oauth.keys.algorithms import ALGORITHMS
+from hubgate.server.oauth.keys.model import DEFAULT_ALGORITHM, SigningKey, state_of
 from hubgate.server.objects.location import FOLDER
 from hubgate.server.resources import Hub
 from hubgate.server.secret import secret_file
@@ -24,7 +25,13 @@ def configure(subjects: Any) -> None:
     commands = common.group(
         subjects, "keys", "keys that sign ID tokens and JWT access tokens, and data encrypted with the server secret"
     )
-    common.add(commands, "rotate", "publish a new key, which starts to sign after ten minutes", _rotate)
+    rotate = common.add(commands, "rotate", "publish a new key, which starts to sign after ten minutes", _rotate)
+    rotate.add_argument(
+        "--algorithm",
+        choices=list(ALGORITHMS),
+        default=DEFAULT_ALGORITHM,
+        help="of the new key, by default %(default)s",
+    )
     common.add(commands, "list", "list all keys with their states", _list)
     common.add(commands, "revoke", "revoke a leaked key immediately", _revoke).add_argument("kid", metavar="KID")
     common.add(commands, "reseal", "encrypt all sealed data with the first key of HUBGATE_SECRET_KEY", _reseal)
@@ -40,7 +47,7 @@ def _configure_archives(subjects: Any) -> None:
 
 
 def _rotate(options: argparse.Namespace) -> int:
-    key = common.with_hub(options, lambda hub: hub.keys.rotate())
+    key = common.with_hub(options, lambda hub: hub.keys.rotate(options.algorithm))
     sentence = f"Published {key.kid}. It signs from {iso(key.signs_from)}."
     return common.print_result(options, _describe(key, [key], key.created_at), sentence)
 
@@ -51,8 +58,9 @@ def _list(options: argparse.Namespace) -> int:
         return [_describe(key, keys, hub.clock()) for key in keys]
 
     rows = common.with_hub(options, read)
-    cells = [[str(value or "") for value in (r["kid"], r["state"], r["signsFrom"], r["publishedUntil"])] for r in rows]
-    return common.print_rows(options, rows, ["KID", "STATE", "SIGNS FROM", "PUBLISHED UNTIL"], cells)
+    shown = ("kid", "algorithm", "state", "signsFrom", "publishedUntil")
+    cells = [[str(row[name] or "") for name in shown] for row in rows]
+    return common.print_rows(options, rows, ["KID", "ALGORITHM", "STATE", "SIGNS FROM", "PUBLISHED UNTIL"], cells)
 
 
 def _revoke(options: argparse.Namespace) -> int:

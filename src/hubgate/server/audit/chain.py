@@ -22,6 +22,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from hubgate.server.audit.model import Batch, Entry, Head
 from hubgate.server.clock import SECOND, iso
 
@@ -42,7 +44,17 @@ def exact_time(moment: int) -> str:
 
 def canonical_json(value: Any) -> str:
     """Canonical JSON (RFC 8785), for values that `check_serializable` accepts."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _CANONICAL.encode(value).decode()
+
+
+def _as_plain(value: Any) -> str:
+    """A subclass of str as str, which is all that the encoder accepts."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    raise TypeError(f"{type(value).__name__} cannot be written to the audit log")
+
+
+_CANONICAL = msgspec.json.Encoder(order="sorted", enc_hook=_as_plain)
 
 
 def check_serializable(value: Any) -> None:

@@ -20,7 +20,14 @@ async def record(
     data: Mapping[str, Any] | None = None,
 ) -> None:
     """Record an entry. `message` is a sentence without its subject, such as "added ada as admin"."""
-    entry = Entry(
+    await store.add(tx, new_entry(org_id, entry_type, message, actor, now, data))
+
+
+def new_entry(
+    org_id: str, entry_type: EntryType, message: str, actor: Actor, now: int, data: Mapping[str, Any] | None = None
+) -> Entry:
+    """An entry for a change that is stored in one statement with it (`store.ADD_IN_BATCH`)."""
+    return Entry(
         id=new_id(now),
         org_id=org_id,
         created_at=now,
@@ -35,7 +42,6 @@ async def record(
         oauth=_json(actor.oauth),
         token_id=actor.token["id"] if actor.token else None,
     )
-    await store.add(tx, entry)
 
 
 def _json(value: Mapping[str, Any] | None) -> str | None:

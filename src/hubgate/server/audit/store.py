@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 from hubgate.server.audit.filters import Filter
 from hubgate.server.audit.model import Batch, Entry, Head, ListedEntry
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import beginning, containing, insert_row
+from hubgate.server.storage.sqltext import Kind, Params, beginning, columns_of, containing, insert_row
 
 # Columns in the order of model.Entry, model.Batch and model.Head.
 ENTRY = """e.id, e.org_id, e.created_at, e.type, e.message, e.author_id, e.author_name, e.ip, e.user_agent, e.data,
@@ -32,6 +32,18 @@ _ADD_HEAD = insert_row(f"INSERT INTO audit_heads ({HEAD.replace('h.', '')})", "O
 
 async def add(tx: Tx, entry: Entry) -> None:
     await tx.exec(_ADD, asdict(entry))
+
+
+# For a batch of another subject that records an entry with each of its rows: more columns, and its second statement.
+_IN_BATCH = columns_of(
+    text="id org_id type message author_id author_name ip user_agent data token oauth token_id", bigint="created_at"
+)
+ENTRY_COLUMNS: dict[str, Kind] = {f"entry_{name}": kind for name, kind in _IN_BATCH.items()}
+ADD_IN_BATCH = f"INSERT INTO audit_entries ({', '.join(_IN_BATCH)}) SELECT {', '.join(ENTRY_COLUMNS)} FROM done"
+
+
+def batch_values(entry: Entry) -> Params:
+    return {f"entry_{name}": getattr(entry, name) for name in _IN_BATCH}
 
 
 # Sealing ------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """Client authentication (RFC 6749, section 2.3): Basic, a secret in the body, or the client id alone."""
 
 import base64
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 from urllib.parse import unquote_plus
 
 from msgspec import Struct
@@ -16,6 +18,10 @@ from hubgate.server.oauth.errors import InvalidClient, invalid_request
 from hubgate.server.oauth.parameters import Parameters
 from hubgate.server.secret import fingerprint
 from hubgate.server.throttle.rate_limiter import Limit
+
+T = TypeVar("T")
+# A look-up by client id and the fingerprint of a secret.
+Find = Callable[[str, bytes], Awaitable[T | None]]
 
 # Counted per network and app, so that a stranger's wrong guesses do not lock the app out.
 FAILED_AUTHENTICATIONS = Limit("client authentication", 100, 15 * 60)
@@ -75,21 +81,32 @@ async def authenticate(oauth: OAuth, given: ClientCredentials, ip: str) -> App:
     A correct secret is accepted after any number of failures: 256 bits cannot be guessed anyway, and an app must keep
     working when a misconfigured app shares its address.
     """
-    app = await (_with_secret(oauth, given) if given.secret else _public(oauth, given, ip))
-    if app is None:
+    if given.secret:
+        now = oauth.clock()
+        return await authenticate_with(
+            oauth, given, ip, lambda client_id, key: store.find_with_secret(oauth.db, client_id, key, now)
+        )
+    return await _accepted(oauth, given, ip, await _public(oauth, given, ip))
+
+
+async def authenticate_with(oauth: OAuth, given: ClientCredentials, ip: str, find: Find[T]) -> T:
+    """Authenticate a client by its secret, with a look-up that reads more than the app."""
+    return await _accepted(oauth, given, ip, await _with_secret(given, find))
+
+
+async def _accepted(oauth: OAuth, given: ClientCredentials, ip: str, found: T | None) -> T:
+    if found is None:
         await oauth.limiter.take(FAILED_AUTHENTICATIONS, f"{network_of(ip)} {given.client_id}")
         raise InvalidClient(basic=given.basic)
-    return app
+    return found
 
 
-async def _with_secret(oauth: OAuth, given: ClientCredentials) -> App | None:
+async def _with_secret(given: ClientCredentials, find: Find[T]) -> T | None:
     candidates = dict.fromkeys([(given.client_id, given.secret), *([given.raw] if given.raw else [])])
     for client_id, secret in candidates:
         # PostgreSQL rejects NUL in a query parameter.
-        if secret and "\0" not in client_id:
-            key = fingerprint(secret)
-            if app := await store.find_with_secret(oauth.db, client_id, key, oauth.clock()):
-                return app
+        if secret and "\0" not in client_id and (found := await find(client_id, fingerprint(secret))):
+            return found
     return None
 
 

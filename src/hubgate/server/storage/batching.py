@@ -17,7 +17,11 @@ _Waiting = tuple[Value, Params, "asyncio.Future[Row | None]"]
 def statement_for_all(op: Batch) -> str:
     """The SQL that executes all rows of a run. Its parameters are the columns, as arrays."""
     arrays = ", ".join(f"${n}::{kind}[]" for n, kind in enumerate(op.columns.values(), 1))
-    return f"WITH batch AS (SELECT * FROM unnest({arrays}) AS batch({', '.join(op.columns)})) {op.sql}"
+    batch = f"WITH batch AS (SELECT * FROM unnest({arrays}) AS batch({', '.join(op.columns)}))"
+    if not op.then:
+        return f"{batch} {op.sql}"
+    done = f"SELECT * FROM batch WHERE {op.key} IN (SELECT {op.key} FROM changed)"
+    return f"{batch}, changed AS ({op.sql}), done AS ({done}), also AS ({op.then}) SELECT * FROM changed"
 
 
 class Batcher:

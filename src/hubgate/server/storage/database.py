@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct
 
 from hubgate.server.storage.signals import Listening, OnSignal, Signal
-from hubgate.server.storage.sqltext import NO_PARAMS, Kind, Params, RowStatement
+from hubgate.server.storage.sqltext import NO_PARAMS, Kind, Params, RowStatement, Statement
 from hubgate.server.storage.text_query import TextQuery
 
 T = TypeVar("T")
@@ -45,6 +45,11 @@ class Tx(Protocol):
 
     async def exec_many(self, sql: str, rows: Sequence[Params]) -> None: ...
 
+    async def exec_together(self, statements: Sequence[Statement]) -> None:
+        """Change data with several statements in one round trip. They change different rows, and none depends on what
+        another changes.
+        """
+
     async def each(self, op: RowStatement, rows: Sequence[Params], params: Params = NO_PARAMS) -> Sequence[Row]:
         """Run a statement for all rows in one round trip, and return all resulting rows.
 
@@ -63,12 +68,16 @@ class Batch(Struct, frozen=True):
 
     `sql` reads its input from a relation named `batch` with the given columns, and returns at most one row for each
     `key`. Keys of a run are unique: a second row with the same key waits for the next run, so that one caller wins.
+
+    `then` changes other tables in the same transaction. It reads from a relation named `done`: the rows of `batch` for
+    which `sql` returned one.
     """
 
     name: str
     key: str
     columns: dict[str, Kind]
     sql: str
+    then: str = ""
 
 
 class TextIndex(Protocol):

@@ -13,7 +13,15 @@ from hubgate.server import failpoint
 from hubgate.server.errors import OutcomeUnknown, StorageUnavailable
 from hubgate.server.storage.database import ConstraintViolated, ForeignAwait, Row, Unit, UnitClosed
 from hubgate.server.storage.signals import Signal
-from hubgate.server.storage.sqltext import NO_PARAMS, Params, RowStatement, as_single_statement, positional
+from hubgate.server.storage.sqltext import (
+    NO_PARAMS,
+    Params,
+    RowStatement,
+    Statement,
+    as_one_statement,
+    as_single_statement,
+    positional,
+)
 
 T = TypeVar("T")
 # asyncpg has no type annotations.
@@ -104,6 +112,12 @@ class PostgresTx:
     async def exec_many(self, sql: str, rows: Sequence[Params]) -> None:
         text, names = positional(sql)
         await self._run(self._connection.executemany, text, [[[row[name] for name in names] for row in rows]])
+
+    async def exec_together(self, statements: Sequence[Statement]) -> None:
+        text, parameters = as_one_statement(tuple(sql for sql, _ in statements))
+        await self._run(
+            self._connection.execute, text, [statements[position][1][name] for position, name in parameters]
+        )
 
     async def each(self, op: RowStatement, rows: Sequence[Params], params: Params = NO_PARAMS) -> Sequence[Row]:
         if not rows:

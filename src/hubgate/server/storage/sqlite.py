@@ -7,9 +7,11 @@ loop serves reads and the next group forms.
 """
 
 import asyncio
+import re
 import sqlite3
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -80,8 +82,15 @@ class SqliteDatabase:
         return read_in_snapshot(self._reader, lambda tx: tx.each(op, rows))
 
     async def batch(self, op: Batch, row: Params) -> Row | None:
-        statement = _single_row_statement(op)
-        return await self._writer.run(lambda tx: tx.one(statement, row), long=False)
+        statement, then = _single_row_statements(op)
+
+        async def unit(tx: Tx) -> Row | None:
+            found = await tx.one(statement, row)
+            if found is not None and then:
+                await tx.exec(then, row)
+            return found
+
+        return await self._writer.run(unit, long=False)
 
     async def listen(self, on_signal: OnSignal) -> Listening:
         return self._fifos.listen(on_signal)
@@ -129,7 +138,18 @@ class SqliteDatabase:
             raise translated(error) from error
 
 
-def _single_row_statement(op: Batch) -> str:
-    columns = ", ".join(op.columns)
-    values = ", ".join(f":{column}" for column in op.columns)
-    return f"WITH batch({columns}) AS (VALUES ({values})) {op.sql}"
+def _single_row_statements(op: Batch) -> tuple[str, str]:
+    return _compiled(op.sql, op.then, tuple(op.columns))
+
+
+@cache
+def _compiled(sql: str, then: str, names: tuple[str, ...]) -> tuple[str, str]:
+    """A batch's two statements for one row, which is given as parameters. The second may be empty."""
+    return _single_row("batch", sql, names), then and _single_row("done", then, names)
+
+
+def _single_row(relation: str, sql: str, names: tuple[str, ...]) -> str:
+    # Only the columns that the statement reads: binding a parameter takes longer than reading it.
+    used = [name for name in names if re.search(rf"\b{name}\b", sql)]
+    columns, values = ", ".join(used), ", ".join(f":{name}" for name in used)
+    return f"WITH {relation}({columns}) AS (VALUES ({values})) {sql}"

@@ -9,7 +9,7 @@ from typing import TypeVar
 from hubgate.server.errors import StorageUnavailable
 from hubgate.server.storage.database import ConstraintViolated, ForeignAwait, Row, Unit, UnitClosed
 from hubgate.server.storage.signals import Signal
-from hubgate.server.storage.sqltext import NO_PARAMS, Params, RowStatement, as_sqlite_join
+from hubgate.server.storage.sqltext import NO_PARAMS, Params, RowStatement, Statement, as_sqlite_join
 
 T = TypeVar("T")
 
@@ -62,6 +62,10 @@ class SqliteTx:
 
     async def exec_many(self, sql: str, rows: Sequence[Params]) -> None:
         self._run_many(sql, rows)
+
+    async def exec_together(self, statements: Sequence[Statement]) -> None:
+        for sql, params in statements:
+            await self.exec(sql, params)
 
     async def each(self, op: RowStatement, rows: Sequence[Params], params: Params = NO_PARAMS) -> Sequence[Row]:
         if not op.returns_rows:

@@ -14,6 +14,8 @@ from msgspec import Struct
 
 Value = str | bytes | int | None
 Params = Mapping[str, Value]
+# A statement with its parameters.
+Statement = tuple[str, Params]
 Kind = Literal["text", "bytea", "bigint"]
 
 NO_PARAMS: Params = {}
@@ -82,15 +84,31 @@ def as_single_statement(op: RowStatement) -> tuple[str, tuple[str, ...]]:
     return f"WITH batch AS (SELECT * FROM unnest({arrays}) AS given({named})) {sql}", names
 
 
-def _numbered(sql: str, values: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """Replace each `:name` by its entry in `values`, or else by the next number after those of `values`."""
+@cache
+def as_one_statement(statements: tuple[str, ...]) -> tuple[str, tuple[tuple[int, str], ...]]:
+    """The SQL that executes statements which change data, and for each parameter the position of its statement and its
+    name.
+    """
+    texts: list[str] = []
+    parameters: list[tuple[int, str]] = []
+    for position, statement in enumerate(statements):
+        text, names = _numbered(statement, {}, first=len(parameters) + 1)
+        texts.append(text)
+        parameters += [(position, name) for name in names]
+    *before, last = texts
+    parts = ", ".join(f"part_{number} AS ({text})" for number, text in enumerate(before, 1))
+    return (f"WITH {parts} {last}" if parts else last), tuple(parameters)
+
+
+def _numbered(sql: str, values: Mapping[str, str], first: int = 1) -> tuple[str, tuple[str, ...]]:
+    """Replace each `:name` by its entry in `values`, or else by the next number after `first` and those of `values`."""
     numbers: dict[str, int] = {}
 
     def number(match: re.Match[str]) -> str:
         name = match.group(1)
         if name is None:
             return match.group(0)
-        return values.get(name) or f"${numbers.setdefault(name, len(values) + len(numbers) + 1)}"
+        return values.get(name) or f"${numbers.setdefault(name, len(values) + len(numbers) + first)}"
 
     return _TOKEN.sub(number, _POSTGRES_ONLY.sub(r"\1", sql)), tuple(numbers)
 

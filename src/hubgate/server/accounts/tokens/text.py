@@ -16,6 +16,8 @@ from hubgate.server.clock import HOUR
 
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _VALUE_OF = {digit: value for value, digit in enumerate(_DIGITS)}
+_PAIRS = tuple(first + second for first in _DIGITS for second in _DIGITS)
+_PAIR_COUNT = len(_PAIRS)
 _HOUR_DIGITS, _RANDOM_DIGITS, _CHECKSUM_DIGITS = 5, 30, 6
 
 
@@ -76,11 +78,12 @@ def _checksum(text: str) -> str:
 
 
 def _base62(number: int, length: int) -> str:
-    digits = ""
-    for _ in range(length):
-        number, digit = divmod(number, 62)
-        digits = _DIGITS[digit] + digits
-    return digits
+    """The last `length` digits of a number. Two at a time, because dividing a large number takes longest."""
+    pairs = []
+    for _ in range((length + 1) // 2):
+        number, pair = divmod(number, _PAIR_COUNT)
+        pairs.append(_PAIRS[pair])
+    return "".join(reversed(pairs))[-length:]
 
 
 def _from_base62(text: str) -> int:

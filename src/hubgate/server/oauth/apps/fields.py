@@ -10,6 +10,7 @@ from hubgate.server.accounts.field_checks import FieldChecks, check_shown_name
 from hubgate.server.accounts.roles import Role
 from hubgate.server.errors import Unprocessable
 from hubgate.server.oauth.apps.model import LONGEST_LIFETIME, App, ExchangeSettings
+from hubgate.server.oauth.keys.algorithms import ALGORITHMS
 from hubgate.server.oauth.redirects import MATCH_MODES, check_redirect_uri
 from hubgate.server.scopes import SCOPE_NAMES, join_scopes, parse_scopes, unknown_scope_message
 
@@ -49,6 +50,8 @@ def validate_app(app: App) -> App:
         checks.add_error("requiredScopes", f"{missing[:60]} is required but not among the app's scopes.")
     if not SHORTEST_LIFETIME <= app.token_lifetime <= LONGEST_LIFETIME:
         checks.add_error("tokenLifetime", f"tokenLifetime {_LIFETIME_RULE}")
+    if app.id_token_signed_response_alg not in ALGORITHMS:
+        checks.add_error("idTokenSignedResponseAlg", f"idTokenSignedResponseAlg must be {' or '.join(ALGORITHMS)}.")
     if app.redirect_match not in MATCH_MODES:
         checks.add_error("redirectMatch", f"redirectMatch must be {' or '.join(MATCH_MODES)}.")
     exchange = _exchange(checks, app)

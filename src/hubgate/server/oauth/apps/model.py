@@ -6,6 +6,7 @@ import json
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from hubgate.server.oauth.keys.model import DEFAULT_ALGORITHM
 from hubgate.server.oauth.redirects import EXACT, shown_host
 
 DEFAULT_LIFETIME = 8 * 60 * 60
@@ -55,6 +56,7 @@ class App(Struct, frozen=True):
     refresh_tokens: bool = False
     # Whether ID tokens and userinfo have the claim `groups`.
     groups_claim: bool = False
+    id_token_signed_response_alg: str = DEFAULT_ALGORITHM
     redirect_match: str = EXACT
     owner_id: str | None = None
     org_id: str | None = None

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from hubgate.server.oauth.apps.fields import DEFAULT_SCOPES
@@ -13,28 +14,31 @@ from hubgate.server.storage.sqltext import Params, insert_row
 _COLUMNS = """client_id, name, owner_id, org_id, homepage, redirect_uris, scopes, required_scopes, extra_scopes,
     confidential, token_lifetime, require_pkce, refresh_tokens, redirect_match, created_at, token_exchange,
     token_duration, allowed_scopes, allowed_roles, allowed_networks, daily_quota, paused,
-    exchange_since, groups_claim, post_logout_redirect_uris, self_registered"""
-# For statements elsewhere that join apps as `a`; `app_of` reads columns by name.
-APP_COLUMNS = ", ".join(f"a.{column.strip()}" for column in _COLUMNS.split(","))
+    exchange_since, groups_claim, post_logout_redirect_uris, self_registered, id_token_signed_response_alg"""
+_NAMES = tuple(column.strip() for column in _COLUMNS.split(","))
+# For statements elsewhere that join apps as `a`. `app_of` reads them from the beginning of a row.
+APP_COLUMNS = ", ".join(f"a.{name}" for name in _NAMES)
+APP_COLUMN_COUNT = len(_NAMES)
 
 _ADD = insert_row(f"INSERT INTO apps ({_COLUMNS})", "ON CONFLICT DO NOTHING RETURNING client_id")
 _ADD_SECRET = insert_row("INSERT INTO app_secrets (key, client_id, last_four, created_at)")
 
 
+_FIND = f"SELECT {_COLUMNS} FROM apps WHERE client_id = :client_id"
+_FIND_WITH_SECRET = f"""
+    SELECT {APP_COLUMNS} FROM app_secrets s JOIN apps a ON a.client_id = s.client_id
+    WHERE s.key = :key AND s.client_id = :client_id AND (s.expires_at IS NULL OR s.expires_at > :now)
+"""
+
+
 async def find(tx: Tx | Database, client_id: str) -> App | None:
-    row = await tx.one(f"SELECT {_COLUMNS} FROM apps WHERE client_id = :client_id", {"client_id": client_id})
+    row = await tx.one(_FIND, {"client_id": client_id})
     return app_of(row) if row else None
 
 
 async def find_with_secret(db: Database, client_id: str, key: bytes, now: int) -> App | None:
     """The app if the secret is valid. A lookup by hash reveals nothing through timing."""
-    row = await db.one(
-        f"""
-        SELECT {APP_COLUMNS} FROM app_secrets s JOIN apps a ON a.client_id = s.client_id
-        WHERE s.key = :key AND s.client_id = :client_id AND (s.expires_at IS NULL OR s.expires_at > :now)
-        """,
-        {"client_id": client_id, "key": key, "now": now},
-    )
+    row = await db.one(_FIND_WITH_SECRET, {"client_id": client_id, "key": key, "now": now})
     return app_of(row) if row else None
 
 
@@ -152,6 +156,14 @@ async def drop_expired_secrets(tx: Tx, now: int, limit: int) -> int:
 
 
 def app_of(row: Row) -> App:
+    """The app in a row that begins with the columns of `APP_COLUMNS`."""
+    return _app_of_values(tuple(row)[:APP_COLUMN_COUNT])
+
+
+@lru_cache(500)
+def _app_of_values(values: tuple[Any, ...]) -> App:
+    """Decode the columns of an app. A cached value is one of the very same columns, read for this request."""
+    row = dict(zip(_NAMES, values, strict=True))
     scopes, self_registered = parse_scopes(row["scopes"]), bool(row["self_registered"])
     return App(
         client_id=row["client_id"],
@@ -170,6 +182,7 @@ def app_of(row: Row) -> App:
         require_pkce=bool(row["require_pkce"]),
         refresh_tokens=bool(row["refresh_tokens"]),
         groups_claim=bool(row["groups_claim"]),
+        id_token_signed_response_alg=row["id_token_signed_response_alg"],
         redirect_match=row["redirect_match"],
         owner_id=row["owner_id"],
         org_id=row["org_id"],
@@ -205,6 +218,7 @@ def _row(app: App) -> dict[str, Any]:
         "require_pkce": int(app.require_pkce),
         "refresh_tokens": int(app.refresh_tokens),
         "groups_claim": int(app.groups_claim),
+        "id_token_signed_response_alg": app.id_token_signed_response_alg,
         "redirect_match": app.redirect_match,
         "self_registered": int(app.self_registered),
         "created_at": app.created_at,

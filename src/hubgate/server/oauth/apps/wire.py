@@ -17,6 +17,7 @@ OWNER_FIELDS = (
     "require_pkce",
     "refresh_tokens",
     "groups_claim",
+    "id_token_signed_response_alg",
     "redirect_match",
 )
 # Fields set by admins of the organization, with their attribute names in `ExchangeSettings`.

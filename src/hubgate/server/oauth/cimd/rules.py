@@ -15,6 +15,7 @@ from msgspec import Struct
 from hubgate.server.egress.connection import HttpResponse
 from hubgate.server.errors import Unprocessable
 from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.keys.algorithms import supported_or_default
 from hubgate.server.oauth.redirects import LOOPBACK, check_redirect_uri, host_of
 from hubgate.server.scopes import BUILT_IN_SCOPES
 
@@ -233,6 +234,7 @@ def _app(url: str, document: dict[str, Any]) -> App:
         scopes=tuple(scope.name for scope in BUILT_IN_SCOPES),
         default_scopes=DEFAULT_SCOPES,
         refresh_tokens=True,
+        id_token_signed_response_alg=supported_or_default(document.get("id_token_signed_response_alg")),
         document_host=urlsplit(url).netloc.lower(),
     )
 

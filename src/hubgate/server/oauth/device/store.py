@@ -4,7 +4,8 @@ from typing import Literal
 
 from msgspec.structs import asdict, fields
 
-from hubgate.server.oauth.device.model import APPROVED, CONSUMED, PENDING, Decision, DeviceCode
+from hubgate.server.clock import SECOND
+from hubgate.server.oauth.device.model import APPROVED, CONSUMED, PENDING, TOLERANCE, Decision, DeviceCode
 from hubgate.server.storage.database import Batch, Database, Tx
 
 TABLE = "device_codes"
@@ -38,6 +39,27 @@ _ADD = Batch(
 async def add(db: Database, code: DeviceCode) -> bool:
     """Add a code; False if the user code is in use; ConstraintViolated if the app was deleted."""
     return await db.batch(_ADD, {column: getattr(code, column) for column in _ADDED}) is not None
+
+
+# Nearly all polls: on time, before the decision. The condition is that of `DeviceCode.is_too_soon`.
+_POLL = Batch(
+    name="device_codes.poll",
+    key="key",
+    columns={"key": "bytea", "client_id": "text", "now": "bigint"},
+    sql=f"""
+    UPDATE device_codes SET polled_at = batch.now FROM batch
+    WHERE device_codes.key = batch.key AND device_codes.client_id = batch.client_id
+        AND device_codes.state = '{PENDING}' AND device_codes.expires_at > batch.now
+        AND (device_codes.polled_at IS NULL
+            OR batch.now - device_codes.polled_at >= device_codes.interval * {SECOND} - {TOLERANCE})
+    RETURNING device_codes.key
+    """,
+)
+
+
+async def poll_in_time(db: Database, key: bytes, client_id: str, now: int) -> bool:
+    """Record a poll; False if it was too early, or the code is unknown, expired, of another app or decided."""
+    return await db.batch(_POLL, {"key": key, "client_id": client_id, "now": now}) is not None
 
 
 async def lock(tx: Tx, key: bytes) -> DeviceCode | None:

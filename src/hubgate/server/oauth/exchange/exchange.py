@@ -7,8 +7,9 @@ from msgspec import Struct
 
 from hubgate.server.accounts.emails import LONGEST_EMAIL, check_email
 from hubgate.server.accounts.model import User, Visitor
-from hubgate.server.audit.model import Actor, EntryType
-from hubgate.server.audit.record import record
+from hubgate.server.audit import store as audit_store
+from hubgate.server.audit.model import Actor, Entry, EntryType
+from hubgate.server.audit.record import new_entry
 from hubgate.server.errors import HubError, TooManyRequests, Unprocessable
 from hubgate.server.logs import redacted
 from hubgate.server.oauth.apps.model import App
@@ -16,14 +17,19 @@ from hubgate.server.oauth.claims import places_for
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import InvalidClient, OAuthError, invalid_request
 from hubgate.server.oauth.exchange import store
-from hubgate.server.oauth.exchange.model import Facts, Granted, Refused
+from hubgate.server.oauth.exchange.model import Facts, Granted, Refused, Subject
 from hubgate.server.oauth.exchange.policy import decide
 from hubgate.server.oauth.tokens import issuance
+from hubgate.server.oauth.tokens import store as token_store
 from hubgate.server.oauth.tokens.issuance import TokenDetails
+from hubgate.server.oauth.tokens.model import AppToken
 from hubgate.server.storage.database import ConstraintViolated, Tx
 from hubgate.server.throttle.rate_limiter import Limit
 
 DAY_SECONDS = 24 * 60 * 60
+
+# The message and the data of an audit entry.
+AuditText = tuple[str, dict[str, Any]]
 
 
 class ExchangeResult(Struct, frozen=True):
@@ -33,9 +39,41 @@ class ExchangeResult(Struct, frozen=True):
     lifetime: int
 
 
-async def exchange(oauth: OAuth, app: App, email: str, scope: str | None, visitor: Visitor) -> ExchangeResult:
-    """Issue a token or raise the error for the app; both are audited if an organization owns the app."""
-    now = oauth.clock()
+async def exchange(oauth: OAuth, subject: Subject, email: str, scope: str | None, visitor: Visitor) -> ExchangeResult:
+    """Issue a token or raise the error for the app; both are audited if an organization owns the app.
+
+    `subject` was read for this request. The statement that stores the token does nothing if it has changed since.
+    """
+    now, app = oauth.clock(), subject.app
+    verdict = decide(oauth, Facts(subject, visitor.ip, scope))
+    if isinstance(verdict, Refused):
+        entry = _refusal_entry(email, verdict)
+        await oauth.db.write(lambda tx: _record_audit(tx, app, entry, visitor, now))
+        raise verdict.error
+    if app.exchange.daily_quota is None and (issued := await _issue_at_once(oauth, subject, verdict, visitor, now)):
+        return issued
+    return await _decide_again(oauth, app, email, scope, visitor, now)
+
+
+async def _issue_at_once(
+    oauth: OAuth, subject: Subject, given: Granted, visitor: Visitor, now: int
+) -> ExchangeResult | None:
+    """Store the token and its audit entry in one statement; None if the facts have changed since they were read."""
+    app = subject.app
+    text, token = _new_token(app, given, now)
+    entry = _audit_entry(app, app.org_id or "", _grant_entry(app, given, token), visitor, now)
+    try:
+        added = await store.add_token(oauth.db, token, subject.state, entry)
+    except ConstraintViolated:
+        # The member or the organization is being deleted concurrently.
+        return None
+    return _result(app, given, text, token) if added else None
+
+
+async def _decide_again(
+    oauth: OAuth, app: App, email: str, scope: str | None, visitor: Visitor, now: int
+) -> ExchangeResult:
+    """Decide in the transaction that stores the token, for an app with a quota or after a concurrent change."""
 
     async def unit(tx: Tx) -> ExchangeResult | HubError:
         verdict = await decide_in(tx, oauth, app.client_id, email, scope, visitor.ip)
@@ -98,15 +136,14 @@ async def decide_in(
     tx: Tx, oauth: OAuth, client_id: str, email: str, scope: str | None, ip: str | None
 ) -> Granted | Refused:
     """Decide about an exchange. The member is always looked up, so that timing reveals nothing."""
-    found = await store.app_plan_and_member(tx, client_id, _stored_form(email))
+    found = await store.find(tx, client_id, stored_form(email))
     if found is None:
         gone = InvalidClient(basic=True)
         return Refused(gone, gone.message)
-    app, plan, member = found
-    return decide(oauth, Facts(app, plan, member, ip, scope))
+    return decide(oauth, Facts(found, ip, scope))
 
 
-def _stored_form(email: str) -> str:
+def stored_form(email: str) -> str:
     """The address as accounts store it; empty, which matches nobody, if no account can have it (attack O45)."""
     try:
         return check_email(email)
@@ -124,32 +161,46 @@ def quota_exceeded(quota: Limit, seconds_left: int) -> Refused:
 
 
 async def _issue_token(tx: Tx, app: App, given: Granted, visitor: Visitor, now: int) -> ExchangeResult:
-    user, scopes = given.member.user, " ".join(given.scopes)
+    text, token = _new_token(app, given, now)
+    await token_store.add_token(tx, token)
+    await _record_audit(tx, app, _grant_entry(app, given, token), visitor, now)
+    return _result(app, given, text, token)
+
+
+def _new_token(app: App, given: Granted, now: int) -> tuple[str, AppToken]:
+    """The text and the row of a token."""
     details = TokenDetails(
         client_id=app.client_id,
-        user_id=user.id,
+        user_id=given.member.user.id,
         consent_id=None,
         org_id=app.org_id,
-        scopes=scopes,
+        scopes=" ".join(given.scopes),
         family=secrets.token_hex(12),
         supersedes=None,
         lifetime=app.exchange.duration,
         claims=places_for(app, ""),
     )
-    access_token = await issuance.add_access_token(tx, details, now, since=given.member.since)
+    return issuance.new_access_token(details, now, since=given.member.since)
+
+
+def _result(app: App, given: Granted, text: str, token: AppToken) -> ExchangeResult:
+    return ExchangeResult(given.member.user, text, token.scopes, app.exchange.duration)
+
+
+def _grant_entry(app: App, given: Granted, token: AppToken) -> AuditText:
+    user = given.member.user
     data = {
         "result": "granted",
         "user": user.name,
         "userId": user.id,
-        "scope": scopes,
-        "tokenId": details.family,
-        "expiresIn": details.lifetime,
+        "scope": token.scopes,
+        "tokenId": token.family,
+        "expiresIn": app.exchange.duration,
     }
-    await _record_audit(tx, app, (f"got a token for {user.name}", data), visitor, now)
-    return ExchangeResult(user, access_token, scopes, details.lifetime)
+    return f"got a token for {user.name}", data
 
 
-def _refusal_entry(email: str, refused: Refused) -> tuple[str, dict[str, Any]]:
+def _refusal_entry(email: str, refused: Refused) -> AuditText:
     error = refused.error.code or "invalid_request"
     entry = {"result": "refused", "error": error, "reason": refused.why}
     subject = _audited_subject(email)
@@ -167,9 +218,12 @@ def _audited_subject(email: str) -> str:
     return redacted("".join(character if character.isprintable() else "?" for character in email[:LONGEST_EMAIL]))
 
 
-async def _record_audit(tx: Tx, app: App, entry: tuple[str, dict[str, Any]], visitor: Visitor, now: int) -> None:
-    if app.org_id is None:
-        return
+async def _record_audit(tx: Tx, app: App, entry: AuditText, visitor: Visitor, now: int) -> None:
+    if app.org_id is not None:
+        await audit_store.add(tx, _audit_entry(app, app.org_id, entry, visitor, now))
+
+
+def _audit_entry(app: App, org_id: str, entry: AuditText, visitor: Visitor, now: int) -> Entry:
     actor = Actor(
         name=app.name,
         ip=visitor.ip,
@@ -177,4 +231,4 @@ async def _record_audit(tx: Tx, app: App, entry: tuple[str, dict[str, Any]], vis
         oauth={"clientId": app.client_id, "name": app.name},
     )
     message, data = entry
-    await record(tx, app.org_id, EntryType.OAUTH_TOKEN, message, actor, now, data)
+    return new_entry(org_id, EntryType.OAUTH_TOKEN, message, actor, now, data)

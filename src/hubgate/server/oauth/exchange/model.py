@@ -18,12 +18,22 @@ class Member(Struct, frozen=True):
     since: int
 
 
-class Facts(Struct, frozen=True):
-    """The facts that decide an exchange. `member` is None if nobody in the organization has the address."""
+class Subject(Struct, frozen=True):
+    """An app with the member that an exchange names, as one statement read them. `member` is None if nobody in the
+    organization has the address.
+    """
 
     app: App
     plan: str
     member: Member | None
+    # A text that differs after a change of the app's settings or the membership (`store.STATE`).
+    state: str | None
+
+
+class Facts(Struct, frozen=True):
+    """The facts that decide an exchange."""
+
+    subject: Subject
     # None to skip the network check.
     ip: str | None
     # As sent; None if absent.

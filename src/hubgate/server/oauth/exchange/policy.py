@@ -18,22 +18,23 @@ def decide(oauth: OAuth, facts: Facts) -> Granted | Refused:
         scopes = _scopes(oauth, facts)
     except OAuthError as refusal:
         return Refused(refusal, refusal.message)
-    if facts.member is None:
+    member = facts.subject.member
+    if member is None:
         return Refused(invalid_grant(NO_MEMBER), "nobody in the organization has this address")
-    if why := _member_problem(facts, facts.member):
+    if why := _member_problem(facts, member):
         return Refused(invalid_grant(NO_MEMBER), why)
-    return Granted(facts.member, scopes)
+    return Granted(member, scopes)
 
 
 def _app_problem(facts: Facts) -> str:
-    app, limits = facts.app, facts.app.exchange
+    app, limits = facts.subject.app, facts.subject.app.exchange
     if app.org_id is None:
         return "Only an organization's app may exchange tokens."
     if not limits.privileged:
         return (
             "This app does not have the token exchange privilege. Request it from the operator in the app's settings."
         )
-    if facts.plan != REQUIRED_PLAN:
+    if facts.subject.plan != REQUIRED_PLAN:
         return "Token exchange needs the Enterprise plan."
     if not app.confidential:
         return "Token exchange needs an app with a secret."
@@ -60,7 +61,7 @@ def _is_within(ip: str, networks: tuple[str, ...]) -> bool:
 
 def _scopes(oauth: OAuth, facts: Facts) -> tuple[str, ...]:
     """The requested scopes, if the organization allows all of them; by default the app's scopes that it allows."""
-    requested, allowed = requested_scopes(oauth, facts.app, facts.scope), facts.app.exchange.scopes
+    requested, allowed = requested_scopes(oauth, facts.subject.app, facts.scope), facts.subject.app.exchange.scopes
     if allowed is None:
         return requested
     if facts.scope is None:
@@ -72,7 +73,7 @@ def _scopes(oauth: OAuth, facts: Facts) -> tuple[str, ...]:
 
 
 def _member_problem(facts: Facts, member: Member) -> str:
-    user, roles = member.user, facts.app.exchange.roles
+    user, roles = member.user, facts.subject.app.exchange.roles
     if user.disabled_at is not None:
         return f"the account {user.name} is disabled"
     if user.email_verified_at is None:

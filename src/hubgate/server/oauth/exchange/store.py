@@ -1,39 +1,94 @@
-"""SQL statements for token exchange: the member by e-mail address, and live tokens."""
+"""SQL statements for token exchange: the member by e-mail address, new tokens, and live tokens."""
 
 from msgspec import Struct
 
 from hubgate.server.accounts.model import User
-from hubgate.server.accounts.roles import Role
+from hubgate.server.accounts.roles import ROLES
+from hubgate.server.audit import store as audit_store
+from hubgate.server.audit.model import Entry
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.apps.store import APP_COLUMNS, app_of
-from hubgate.server.oauth.exchange.model import Member, TokenFilter
+from hubgate.server.oauth.exchange.model import Member, Subject, TokenFilter
+from hubgate.server.oauth.tokens.model import AppToken
 from hubgate.server.oauth.tokens.store import EXCHANGE_STILL_VALID
-from hubgate.server.storage.database import Tx
+from hubgate.server.storage.database import Batch, Database, Row, Tx
+from hubgate.server.storage.sqltext import columns_of
 
-# With a prefix, because apps have columns of the same names.
-_USER = ", ".join(f"u.{field} AS user_{field}" for field in User.__struct_fields__)
-_SELECT_FACTS = f"""
-    SELECT {APP_COLUMNS}, o.plan, o.plan_since, m.role, m.joined_at, {_USER}
-    FROM apps a LEFT JOIN organizations o ON o.id = a.org_id
-    LEFT JOIN users u ON u.email = :email LEFT JOIN memberships m ON m.user_id = u.id AND m.org_id = a.org_id
-    WHERE a.client_id = :client_id
+# The settings and the membership that decide about an exchange, as one text: the statement that stores a token compares
+# it. Whether plan and membership last without interruption is checked at each use of the token (EXCHANGE_STILL_VALID).
+STATE = """
+    a.scopes || '|' || a.extra_scopes || '|' || COALESCE(a.allowed_scopes, '') || '|' || COALESCE(a.allowed_roles, '')
+    || '|' || COALESCE(a.allowed_networks, '') || '|' || a.token_duration || '|' || a.exchange_since
+    || '|' || m.role || '|' || m.joined_at || '|' || u.email
 """
+_USER = ", ".join(f"u.{field}" for field in User.__struct_fields__)
+# Before the user's columns, and after the app's.
+_FOUND = f"{STATE} AS state, o.plan, o.plan_since, m.role, m.joined_at"
+_WITH_MEMBER = """
+    LEFT JOIN organizations o ON o.id = a.org_id
+    LEFT JOIN users u ON u.email = :email LEFT JOIN memberships m ON m.user_id = u.id AND m.org_id = a.org_id
+"""
+_SELECT = f"SELECT {APP_COLUMNS}, {_FOUND}, {_USER}"
+_FIND = f"{_SELECT} FROM apps a {_WITH_MEMBER} WHERE a.client_id = :client_id"
+_FIND_WITH_SECRET = f"""
+    {_SELECT} FROM app_secrets s JOIN apps a ON a.client_id = s.client_id {_WITH_MEMBER}
+    WHERE s.key = :key AND s.client_id = :client_id AND (s.expires_at IS NULL OR s.expires_at > :now)
+"""
+_USER_COLUMN_COUNT = len(User.__struct_fields__)
+_FOUND_COLUMN_COUNT = 5
 
 
-async def app_plan_and_member(tx: Tx, client_id: str, email: str) -> tuple[App, str, Member | None] | None:
+async def find(tx: Tx, client_id: str, email: str) -> Subject | None:
     """The app, its organization's plan and the member with this address; None if the app does not exist.
 
     One statement, with the same work for a member, a stranger and an unknown address (attack O42).
     """
-    row = await tx.one(_SELECT_FACTS, {"client_id": client_id, "email": email})
-    if row is None:
-        return None
-    app, member = app_of(row), None
-    if row["role"] is not None:
-        user = User(*(row[f"user_{field}"] for field in User.__struct_fields__))
-        since = max(row["joined_at"], row["plan_since"], app.exchange.since)
-        member = Member(user, Role(row["role"]), since)
-    return app, row["plan"] or "", member
+    row = await tx.one(_FIND, {"client_id": client_id, "email": email})
+    return _subject(row) if row else None
+
+
+async def find_with_secret(db: Database, client_id: str, key: bytes, email: str, now: int) -> Subject | None:
+    """Like `find`, if the secret is valid."""
+    row = await db.one(_FIND_WITH_SECRET, {"client_id": client_id, "key": key, "email": email, "now": now})
+    return _subject(row) if row else None
+
+
+def _subject(row: Row) -> Subject:
+    values, app = tuple(row), app_of(row)
+    state, plan, plan_since, role, joined_at = values[-_USER_COLUMN_COUNT - _FOUND_COLUMN_COUNT : -_USER_COLUMN_COUNT]
+    if role is None:
+        return Subject(app, plan or "", None, state)
+    since = max(joined_at, plan_since, app.exchange.since)
+    return Subject(app, plan, Member(User(*values[-_USER_COLUMN_COUNT:]), ROLES[role], since), state)
+
+
+_TOKEN = columns_of(
+    bytea="key", text="client_id user_id org_id scopes family resources claims", bigint="created_at expires_at"
+)
+# Compared in a scalar subquery, which PostgreSQL executes by key: it would read whole tables to join all rows at once.
+_ADD = Batch(
+    name="app_tokens.exchange",
+    key="key",
+    columns={**_TOKEN, "state": "text", **audit_store.ENTRY_COLUMNS},
+    sql=f"""
+    INSERT INTO app_tokens ({", ".join(_TOKEN)}) SELECT {", ".join(f"batch.{name}" for name in _TOKEN)} FROM batch
+    WHERE batch.state = (
+        SELECT {STATE} FROM apps a JOIN memberships m ON m.org_id = a.org_id AND m.user_id = batch.user_id
+        JOIN users u ON u.id = m.user_id
+        WHERE a.client_id = batch.client_id AND a.org_id = batch.org_id AND a.confidential = 1
+            AND a.token_exchange = 1 AND a.paused = 0 AND a.daily_quota IS NULL
+            AND u.disabled_at IS NULL AND u.email_verified_at IS NOT NULL
+    )
+    RETURNING key
+    """,
+    then=audit_store.ADD_IN_BATCH,
+)
+
+
+async def add_token(db: Database, token: AppToken, state: str | None, entry: Entry) -> bool:
+    """Add a token and its audit entry; False if the app's settings or the membership have changed since."""
+    values = {name: getattr(token, name) for name in _TOKEN}
+    return await db.batch(_ADD, {**values, "state": state, **audit_store.batch_values(entry)}) is not None
 
 
 class MemberTokens(Struct, frozen=True):

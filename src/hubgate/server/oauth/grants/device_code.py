@@ -10,7 +10,7 @@ from hubgate.server.oauth.device import store
 from hubgate.server.oauth.device.model import APPROVED, CONSUMED, DENIED, SLOW_DOWN_SECONDS, DeviceCode
 from hubgate.server.oauth.errors import AuthorizationPending, OAuthError, invalid_grant
 from hubgate.server.oauth.grants.pipeline import RESOURCE_TEXT, Authorization, Grant, GrantRequest, UserGrant, issue
-from hubgate.server.storage.database import Tx
+from hubgate.server.storage.database import Database, Tx
 
 _UNKNOWN = "Unknown device code for this app, or it was already used."
 
@@ -23,6 +23,9 @@ async def answer(request: GrantRequest) -> dict[str, Any]:
 @dataclass(frozen=True)
 class DeviceGrant(UserGrant):
     table = store.TABLE
+
+    async def early_error(self, db: Database, now: int) -> OAuthError | None:
+        return _pending() if await store.poll_in_time(db, self.key, self.app.client_id, now) else None
 
     async def find(self, tx: Tx, now: int) -> Authorization | OAuthError:
         code = await store.lock(tx, self.key)

@@ -17,11 +17,12 @@ from hubgate.server.accounts.model import User, Visitor
 from hubgate.server.accounts.tokens.text import TokenKind, read_token
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.claims import places_for
-from hubgate.server.oauth.client_auth import ClientCredentials
+from hubgate.server.oauth.client_auth import ClientCredentials, Find
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.consent.store import LockedConsent
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import OAuthError, invalid_grant, invalid_request, invalid_scope, invalid_target
+from hubgate.server.oauth.exchange.model import Subject
 from hubgate.server.oauth.parameters import Parameters
 from hubgate.server.oauth.registration.use import record_use
 from hubgate.server.oauth.resource_indicators import NAME_ONE, NOT_AUTHORIZED, narrowed, requested_resources
@@ -30,22 +31,27 @@ from hubgate.server.oauth.resource_names import needs_one, registration_of
 from hubgate.server.oauth.resource_servers import store as resource_store
 from hubgate.server.oauth.resource_servers.model import JWT, ResourceServer
 from hubgate.server.oauth.tokens import access_jwt, issuance
+from hubgate.server.oauth.tokens import store as token_store
 from hubgate.server.oauth.tokens.groups import groups_for_id_token
 from hubgate.server.oauth.tokens.issuance import SignInDetails, TokenDetails, scopes_left
 from hubgate.server.scopes import IDENTITY_SCOPES
-from hubgate.server.storage.database import Tx
+from hubgate.server.storage.database import Database, Tx
+from hubgate.server.storage.sqltext import Statement
 
 RESOURCE_TEXT = "the servers the token is for, among those authorized (RFC 8707); without it, all of them"
 
 
 class GrantRequest(Struct, frozen=True):
-    """A token request. `app` is authenticated; None if the request does not name a client."""
+    """A token request. `app` is authenticated; None if the request does not name a client. `subject` is present if the
+    grant looks up more than the app.
+    """
 
     oauth: OAuth
     parameters: Parameters
     app: App | None
     presented: ClientCredentials | None
     visitor: Visitor
+    subject: Subject | None = None
 
     @property
     def client(self) -> App:
@@ -72,6 +78,8 @@ class Grant(Struct, frozen=True):
     # For the documentation, without grant_type and client authentication.
     parameters: Mapping[str, str]
     answer: Callable[[GrantRequest], Awaitable[dict[str, Any]]]
+    # Replaces the look-up of a client with a secret, to read what it needs in the same statement.
+    find: Callable[[OAuth, Parameters], Find[Subject]] | None = None
     # Whether an app's settings allow it.
     is_enabled: Callable[[App], bool] = _for_every_app
 
@@ -103,6 +111,10 @@ class UserGrant(ABC):
     # Fewer scopes than authorized; empty for all.
     requested_scopes: str = ""
 
+    async def early_error(self, _db: Database, _now: int) -> OAuthError | None:
+        """The error of a request that needs no transaction, if one statement can decide that."""
+        return None
+
     @abstractmethod
     async def find(self, tx: Tx, now: int) -> Authorization | OAuthError: ...
 
@@ -114,14 +126,17 @@ class UserGrant(ABC):
     async def consume(self, tx: Tx, found: Authorization, now: int) -> OAuthError | None:
         """Consume a single-use code; of concurrent requests only one gets None."""
 
-    async def add_refresh_token(self, tx: Tx, found: Authorization, scopes: str, now: int) -> str | None:
-        """Create the first refresh token, if the app gets them. It is valid for all authorized servers."""
+    def new_refresh_token(self, found: Authorization, scopes: str, now: int) -> tuple[str | None, list[Statement]]:
+        """The first refresh token, if the app gets them, and the statements that store it. It is valid for all
+        authorized servers.
+        """
         if not self.app.refresh_tokens:
-            return None
+            return None, []
         ids = self.app.client_id, found.user.id, found.consent_id
-        return await issuance.add_first_refresh_token(
-            tx, *ids, scopes, found.resources, found.auth_time, found.family, now, found.claims
+        text, statement = issuance.new_refresh_token(
+            *ids, scopes, found.resources, found.auth_time, found.family, now, found.claims
         )
+        return text, [statement]
 
 
 class _Issued(Struct, frozen=True):
@@ -136,6 +151,8 @@ class _Issued(Struct, frozen=True):
 async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
     oauth, app, now = request.oauth, grant.app, request.oauth.clock()
     requested = requested_resources(request.parameters.all(RESOURCE), oauth.base_url)
+    if error := await grant.early_error(oauth.db, now):
+        raise error
 
     async def unit(tx: Tx) -> _Issued | OAuthError:
         # The consent is locked first, as in every transaction.
@@ -168,7 +185,7 @@ async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
             return invalid_grant("The user has revoked all of these permissions. Sign in again.")
         if scopes is None:
             return invalid_scope("The user has revoked these scopes. Request others, or leave out scope.", "scope")
-        refresh_token = await grant.add_refresh_token(tx, found, everywhere, now)
+        refresh_token, statements = grant.new_refresh_token(found, everywhere, now)
         is_jwt = server is not None and server.tokens == JWT
         lifetime = min(app.token_lifetime, access_jwt.LIFETIME_SECONDS) if is_jwt else app.token_lifetime
         details = TokenDetails(
@@ -183,7 +200,8 @@ async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
             resources=resources,
             claims=places_for(app, found.claims),
         )
-        access_token = await issuance.add_access_token(tx, details, now)
+        access_token, token = issuance.new_access_token(details, now)
+        await tx.exec_together([*statements, token_store.adding_token(token)])
         return _Issued(replace(found, scopes=scopes), access_token, lifetime, refresh_token, server)
 
     outcome = await oauth.db.write(unit)
@@ -195,7 +213,7 @@ async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
     return await issuance.token_response(
         oauth,
         found.user,
-        app.client_id,
+        app,
         await _token_text(oauth, app, outcome),
         found.scopes,
         outcome.lifetime,

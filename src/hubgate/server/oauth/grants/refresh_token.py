@@ -15,6 +15,7 @@ from hubgate.server.oauth.tokens.issuance import successor_of
 from hubgate.server.oauth.tokens.model import REFRESH_LIFETIME
 from hubgate.server.scopes import IGNORED_SCOPES, parse_scopes
 from hubgate.server.storage.database import Tx
+from hubgate.server.storage.sqltext import Statement
 
 _UNKNOWN = "The refresh token is unknown, revoked or expired. Sign in again."
 
@@ -65,9 +66,8 @@ class RefreshGrant(UserGrant):
         """Does nothing: concurrent refreshes get the same successor."""
         return None
 
-    async def add_refresh_token(self, tx: Tx, _found: Authorization, _scopes: str, now: int) -> str:
-        await store.rotate_refresh_token(tx, self.key, self.successor_key, now, now + REFRESH_LIFETIME)
-        return self.successor
+    def new_refresh_token(self, _found: Authorization, _scopes: str, now: int) -> tuple[str, list[Statement]]:
+        return self.successor, store.rotating_refresh_token(self.key, self.successor_key, now, now + REFRESH_LIFETIME)
 
 
 GRANT = Grant(

@@ -4,9 +4,14 @@ from typing import Any
 
 from hubgate.server.errors import HubError
 from hubgate.server.oauth.claims import places_for
+from hubgate.server.oauth.client_auth import Find
+from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import InvalidClient, invalid_request, invalid_target
-from hubgate.server.oauth.exchange.exchange import check_subject, exchange, record_refusal
+from hubgate.server.oauth.exchange import store
+from hubgate.server.oauth.exchange.exchange import check_subject, exchange, record_refusal, stored_form
+from hubgate.server.oauth.exchange.model import Subject
 from hubgate.server.oauth.grants.pipeline import Grant, GrantRequest
+from hubgate.server.oauth.parameters import Parameters
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.resource_indicators import requested_resources
 from hubgate.server.oauth.tokens import issuance
@@ -19,25 +24,32 @@ _BASIC_ONLY = "Token exchange accepts the app's secret only with HTTP Basic."
 
 
 async def answer(request: GrantRequest) -> dict[str, Any]:
-    oauth, parameters, app = request.oauth, request.parameters, request.app
-    if app is None or not app.confidential:
+    oauth, parameters, subject = request.oauth, request.parameters, request.subject
+    if subject is None or not subject.app.confidential:
         raise InvalidClient(_BASIC_ONLY, basic=True, about="client_id")
+    app = subject.app
     try:
         email = _subject_email(request)
     except HubError as error:
         await record_refusal(oauth, app, parameters.get("subject_token") or "", error, request.visitor)
         raise
-    exchanged = await exchange(oauth, app, email, parameters.get("scope"), request.visitor)
+    exchanged = await exchange(oauth, subject, email, parameters.get("scope"), request.visitor)
     body = await issuance.token_response(
         oauth,
         exchanged.user,
-        app.client_id,
+        app,
         exchanged.access_token,
         exchanged.scopes,
         exchanged.lifetime,
         groups=await groups_for_id_token(oauth, exchanged.access_token, places_for(app, "")),
     )
     return {**body, "issued_token_type": ACCESS_TOKEN}
+
+
+def _find(oauth: OAuth, parameters: Parameters) -> Find[Subject]:
+    """Read the member with the app. A malformed subject is looked up, too, and rejected once the app is known."""
+    email, now = stored_form(parameters.get("subject_token") or ""), oauth.clock()
+    return lambda client_id, key: store.find_with_secret(oauth.db, client_id, key, email, now)
 
 
 def _subject_email(request: GrantRequest) -> str:
@@ -71,5 +83,6 @@ GRANT = Grant(
         "resource": "this hub's address, or left out",
     },
     answer=answer,
+    find=_find,
     is_enabled=lambda app: app.org_id is not None and app.confidential and app.exchange.privileged,
 )

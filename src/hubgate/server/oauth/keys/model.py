@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from hubgate.server.clock import DAY, HOUR, MINUTE
 
-ALGORITHM = "RS256"
+# Signs ID tokens unless the app chose another algorithm, and all other tokens.
+DEFAULT_ALGORITHM = "RS256"
 # Verifiers may cache the published set for CACHE_SECONDS, so a new key waits longer than that (LEAD) before it signs.
 CACHE_SECONDS = 300
 LEAD = 10 * MINUTE
@@ -38,9 +39,9 @@ class SigningKey(Struct, frozen=True):
         return self.revoked_at is None and (self.published_until is None or now < self.published_until)
 
 
-def current_key(keys: Iterable[SigningKey], now: int) -> SigningKey | None:
-    """The key that signs now: the newest published key whose `signs_from` has passed."""
-    ready = [key for key in keys if key.is_published(now) and key.signs_from <= now]
+def current_key(keys: Iterable[SigningKey], now: int, algorithm: str = DEFAULT_ALGORITHM) -> SigningKey | None:
+    """The key that signs now: the newest published key of the algorithm whose `signs_from` has passed."""
+    ready = [key for key in keys if key.algorithm == algorithm and key.is_published(now) and key.signs_from <= now]
     return max(ready, key=lambda key: key.seq, default=None)
 
 
@@ -51,4 +52,4 @@ def state_of(key: SigningKey, keys: Iterable[SigningKey], now: int) -> KeyState:
         return KeyState.RETIRED
     if key.signs_from > now:
         return KeyState.WAITING
-    return KeyState.SIGNING if current_key(keys, now) == key else KeyState.RETIRING
+    return KeyState.SIGNING if current_key(keys, now, key.algorithm) == key else KeyState.RETIRING

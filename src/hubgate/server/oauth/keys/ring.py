@@ -1,25 +1,24 @@
 """Use cases for signing keys: create the first, rotate, revoke, reseal, publish, check."""
 
-import base64
-import hashlib
 import json
 from functools import partial
 from typing import Any
 
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
-from cryptography.hazmat.primitives.hashes import SHA256
 from msgspec import Struct
 from msgspec.structs import replace
 
 from hubgate.server.clock import Clock
 from hubgate.server.errors import Conflict, NotFound, StartupError
 from hubgate.server.oauth.keys import store
-from hubgate.server.oauth.keys.model import ALGORITHM, LEAD, OVERLAP, SigningKey, current_key
+from hubgate.server.oauth.keys.algorithms import ALGORITHMS, PrivateKey, key_id, public_jwk
+from hubgate.server.oauth.keys.model import DEFAULT_ALGORITHM, LEAD, OVERLAP, SigningKey, current_key
 from hubgate.server.secret import CannotOpen, ServerSecret
 from hubgate.server.storage.database import Database, Tx
 
-_BITS = 2048
+# Concurrent requests may create keys of several algorithms, of which only one gets the next number.
+_TRIES = 5
 
 
 class KeyRing(Struct, frozen=True):
@@ -27,15 +26,26 @@ class KeyRing(Struct, frozen=True):
     secret: ServerSecret
     clock: Clock
 
-    async def ensure_signing_key(self) -> None:
-        """Create a signing key if there is none, and check the secret. Concurrent startups add only one key."""
+    async def ensure_signing_key(self, algorithm: str = DEFAULT_ALGORITHM) -> None:
+        """Create a signing key if there is none, and check the secret. Concurrent calls add only one key."""
         now = self.clock()
         keys = await self.list_all()
-        if current_key(keys, now) is None:
+        if current_key(keys, now, algorithm) is None:
+            self.require_matching_secret(keys)
             # `seq` is from the same read: if another process took it first, this key is not added.
-            fresh = self._generate(_next_seq(keys), now, signs_from=now)
+            fresh = self._generate(algorithm, _next_seq(keys), now, signs_from=now)
             await self.db.write(lambda tx: store.add(tx, fresh))
         self.require_matching_secret(await self.list_all())
+
+    async def signing_key(self, algorithm: str) -> SigningKey | None:
+        """The key that signs now. The first token that an app requests with an algorithm creates a key for it."""
+        key = current_key(await self.list_all(), self.clock(), algorithm)
+        for _ in range(_TRIES):
+            if key is not None or algorithm not in ALGORITHMS:
+                break
+            await self.ensure_signing_key(algorithm)
+            key = current_key(await self.list_all(), self.clock(), algorithm)
+        return key
 
     def require_matching_secret(self, keys: list[SigningKey]) -> None:
         """Check that our secret opens the signing key. Otherwise a new key would be sealed with the wrong secret, and
@@ -50,16 +60,17 @@ class KeyRing(Struct, frozen=True):
                 "The server secret does not open this hub's signing key. Set the secret it was sealed with."
             ) from None
 
-    async def rotate(self) -> SigningKey:
+    async def rotate(self, algorithm: str = DEFAULT_ALGORITHM) -> SigningKey:
         keys = await self.list_all()
         self.require_matching_secret(keys)
         now = self.clock()
-        fresh = self._generate(_next_seq(keys), now, signs_from=now + LEAD if current_key(keys, now) else now)
+        signs_from = now + LEAD if current_key(keys, now, algorithm) else now
+        fresh = self._generate(algorithm, _next_seq(keys), now, signs_from)
 
         async def unit(tx: Tx) -> bool:
             if not await store.add(tx, fresh):
                 return False
-            await store.retire_before(tx, fresh.seq, fresh.signs_from + OVERLAP)
+            await store.retire_before(tx, fresh, fresh.signs_from + OVERLAP)
             return True
 
         if not await self.db.write(unit):
@@ -71,14 +82,15 @@ class KeyRing(Struct, frozen=True):
         now = self.clock()
         keys = await self.list_all()
         self.require_matching_secret(keys)
-        fresh = self._generate(_next_seq(keys), now, signs_from=now)
+        algorithm = next((key.algorithm for key in keys if key.kid == kid), DEFAULT_ALGORITHM)
+        fresh = self._generate(algorithm, _next_seq(keys), now, signs_from=now)
 
         async def unit(tx: Tx) -> bool:
             if not await store.revoke(tx, kid, now):
                 return False
-            left = await store.list_all(tx)
+            left = [key for key in await store.list_all(tx) if key.algorithm == algorithm]
             lasting = [key for key in left if key.is_published(now) and key.published_until is None]
-            signs_now = current_key(left, now) is not None
+            signs_now = current_key(left, now, algorithm) is not None
             if not lasting:
                 # All remaining keys are retiring. Add a successor now, or later no key would sign.
                 successor = replace(fresh, signs_from=now + LEAD if signs_now else now)
@@ -111,41 +123,39 @@ class KeyRing(Struct, frozen=True):
         return len(stale)
 
     async def list_all(self) -> list[SigningKey]:
-        return await self.db.read(store.list_all)
+        return await store.look_up(self.db)
 
     async def published_jwks(self) -> list[dict[str, Any]]:
         now = self.clock()
-        keys = await self.db.read(store.list_all)
-        return [json.loads(key.public_jwk) for key in keys if key.is_published(now)]
+        return [json.loads(key.public_jwk) for key in await self.list_all() if key.is_published(now)]
 
-    def private_key(self, key: SigningKey) -> rsa.RSAPrivateKey:
+    def private_key(self, key: SigningKey) -> PrivateKey:
         der = self.secret.open(key.sealed_private, _seal_context(key.kid))
         # Skip the slow validation of the RSA numbers: the seal proves that this hub created the key.
         loaded = serialization.load_der_private_key(der, None, unsafe_skip_rsa_key_validation=True)
-        if not isinstance(loaded, rsa.RSAPrivateKey):
-            raise TypeError(f"signing key {key.kid} is not RSA")
+        if not isinstance(loaded, PrivateKey):
+            raise TypeError(f"signing key {key.kid} is not for {key.algorithm}")
         return loaded
 
     def check(self, key: SigningKey) -> None:
         """Check that the stored private and public keys match: sign and verify once."""
-        private = self.private_key(key)
-        jwk = json.loads(key.public_jwk)
-        public = rsa.RSAPublicNumbers(_decode_integer(jwk["e"]), _decode_integer(jwk["n"])).public_key()
-        public.verify(private.sign(b"check", padding.PKCS1v15(), SHA256()), b"check", padding.PKCS1v15(), SHA256())
+        algorithm = ALGORITHMS[key.algorithm]
+        signature = algorithm.sign(self.private_key(key), b"check")
+        if not algorithm.verify(json.loads(key.public_jwk), signature, b"check"):
+            raise InvalidSignature
 
-    def _generate(self, seq: int, now: int, signs_from: int) -> SigningKey:
-        private = rsa.generate_private_key(public_exponent=65537, key_size=_BITS)
-        numbers = private.public_key().public_numbers()
-        members = {"e": _base64url(numbers.e), "kty": "RSA", "n": _base64url(numbers.n)}
-        kid = _key_id(members)
+    def _generate(self, algorithm: str, seq: int, now: int, signs_from: int) -> SigningKey:
+        private = ALGORITHMS[algorithm].generate()
+        members = ALGORITHMS[algorithm].public_members(private)
+        kid = key_id(members)
         der = private.private_bytes(
             serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
         return SigningKey(
             kid=kid,
             seq=seq,
-            algorithm=ALGORITHM,
-            public_jwk=json.dumps({**members, "use": "sig", "alg": ALGORITHM, "kid": kid}),
+            algorithm=algorithm,
+            public_jwk=public_jwk(algorithm, members),
             sealed_private=self.secret.seal(der, _seal_context(kid)),
             created_at=now,
             signs_from=signs_from,
@@ -160,17 +170,3 @@ def _next_seq(keys: list[SigningKey]) -> int:
 
 def _seal_context(kid: str) -> str:
     return f"signing_keys.{kid}"
-
-
-def _key_id(members: dict[str, str]) -> str:
-    """A prefix of the RFC 7638 thumbprint (required members, sorted, no white space), in hex for easy typing."""
-    canonical = json.dumps(members, sort_keys=True, separators=(",", ":")).encode()
-    return hashlib.sha256(canonical).hexdigest()[:24]
-
-
-def _base64url(number: int) -> str:
-    return base64.urlsafe_b64encode(number.to_bytes((number.bit_length() + 7) // 8)).rstrip(b"=").decode()
-
-
-def _decode_integer(text: str) -> int:
-    return int.from_bytes(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))

@@ -3,7 +3,7 @@
 from msgspec.structs import asdict
 
 from hubgate.server.oauth.keys.model import SigningKey
-from hubgate.server.storage.database import Row, Tx
+from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import insert_row
 
 _COLUMNS = "kid, seq, algorithm, public_jwk, sealed_private, created_at, signs_from, published_until, revoked_at"
@@ -11,8 +11,16 @@ _COLUMNS = "kid, seq, algorithm, public_jwk, sealed_private, created_at, signs_f
 _ADD = insert_row(f"INSERT INTO signing_keys ({_COLUMNS})", "ON CONFLICT DO NOTHING RETURNING kid")
 
 
+_LIST = f"SELECT {_COLUMNS} FROM signing_keys ORDER BY seq"
+
+
 async def list_all(tx: Tx) -> list[SigningKey]:
-    return [_key(row) for row in await tx.all(f"SELECT {_COLUMNS} FROM signing_keys ORDER BY seq")]
+    return [_key(row) for row in await tx.all(_LIST)]
+
+
+async def look_up(db: Database) -> list[SigningKey]:
+    """Like `list_all`, outside of a unit."""
+    return [_key(row) for row in await db.few(_LIST)]
 
 
 async def add(tx: Tx, key: SigningKey) -> bool:
@@ -20,10 +28,14 @@ async def add(tx: Tx, key: SigningKey) -> bool:
     return await tx.one(_ADD, asdict(key)) is not None
 
 
-async def retire_before(tx: Tx, seq: int, published_until: int) -> None:
+async def retire_before(tx: Tx, key: SigningKey, published_until: int) -> None:
+    """Retire the older keys of the same algorithm."""
     await tx.exec(
-        "UPDATE signing_keys SET published_until = :until WHERE seq < :seq AND published_until IS NULL",
-        {"until": published_until, "seq": seq},
+        """
+        UPDATE signing_keys SET published_until = :until
+        WHERE seq < :seq AND algorithm = :algorithm AND published_until IS NULL
+        """,
+        {"until": published_until, "seq": key.seq, "algorithm": key.algorithm},
     )
 
 

@@ -10,6 +10,7 @@ from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.errors import OAuthError
 from hubgate.server.oauth.grants import authorization_code, device_code, refresh_token
 from hubgate.server.oauth.grants.registry import grants_of
+from hubgate.server.oauth.keys.algorithms import supported_or_default
 from hubgate.server.scopes import BUILT_IN_SCOPES, SCOPE_NAMES, join_scopes, parse_scopes
 
 # Values of HUBGATE_DYNAMIC_REGISTRATION, besides "on".
@@ -33,6 +34,7 @@ class ClientMetadata(msgspec.Struct, omit_defaults=True):
     response_types: list[str] | None = None
     token_endpoint_auth_method: str | None = None
     post_logout_redirect_uris: list[str] | None = None
+    id_token_signed_response_alg: str | None = None
     # Only in an update, which has to repeat it (RFC 7592, section 2.2).
     client_id: str | None = None
 
@@ -46,6 +48,7 @@ class RegisteredClient(msgspec.Struct):
     response_types: list[str]
     token_endpoint_auth_method: str
     scope: str
+    id_token_signed_response_alg: str
     registration_client_uri: str
     client_uri: str | UnsetType = UNSET
     post_logout_redirect_uris: list[str] | UnsetType = UNSET
@@ -72,6 +75,7 @@ def app_of(metadata: ClientMetadata, client_id: str, now: int) -> App:
         redirect_uris=tuple(metadata.redirect_uris or ()),
         post_logout_redirect_uris=tuple(metadata.post_logout_redirect_uris or ()),
         scopes=_scopes(metadata.scope),
+        id_token_signed_response_alg=supported_or_default(metadata.id_token_signed_response_alg),
         refresh_tokens=_REFRESH in grants,
         created_at=now,
         self_registered=True,
@@ -104,6 +108,7 @@ def describe(app: App, base_url: str) -> RegisteredClient:
         response_types=["code"] if app.redirect_uris else [],
         token_endpoint_auth_method="none",  # noqa: S106 (the name of a method)
         scope=join_scopes(app.scopes),
+        id_token_signed_response_alg=app.id_token_signed_response_alg,
         registration_client_uri=f"{base_url}/oauth/register/{app.client_id}",
         client_uri=app.homepage or UNSET,
         post_logout_redirect_uris=list(app.post_logout_redirect_uris) or UNSET,

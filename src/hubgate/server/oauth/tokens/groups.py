@@ -35,8 +35,7 @@ def group_names(caller: Caller, place: str) -> list[str] | None:
 
 async def groups_for_id_token(oauth: OAuth, access_token: str, places: str) -> list[str] | None:
     """The claim for the ID token that is issued with an access token."""
-    read = read_token(access_token)
-    if read is None or GROUPS_IN_ID_TOKEN not in places.split():
+    if GROUPS_IN_ID_TOKEN not in places.split() or (read := read_token(access_token)) is None:
         return None
     rows = await store.find_token(oauth.db, read[1], oauth.clock())
     return group_names(caller_of_rows(rows, oauth.base_url), GROUPS_IN_ID_TOKEN) if rows else None

@@ -1,21 +1,17 @@
-"""ID tokens: signed with RS256 in a thread (OpenID Connect Core, section 2), and verified as `id_token_hint`."""
+"""ID tokens: signed with the app's algorithm (OpenID Connect Core, section 2), and verified as `id_token_hint`."""
 
 import asyncio
-import base64
-import hashlib
 import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
-from cryptography.hazmat.primitives.hashes import SHA256
 from msgspec import Struct, field
 
 from hubgate.server.accounts.model import User
 from hubgate.server.clock import SECOND
 from hubgate.server.errors import Unavailable
-from hubgate.server.oauth.keys.model import ALGORITHM, current_key
+from hubgate.server.oauth.keys.algorithms import ALGORITHMS, PrivateKey, base64url, decode_base64url
+from hubgate.server.oauth.keys.model import DEFAULT_ALGORITHM
 from hubgate.server.oauth.keys.ring import KeyRing
 
 LIFETIME_SECONDS = 60 * 60
@@ -49,7 +45,13 @@ def user_claims(user: User, scopes: Collection[str], base_url: str) -> dict[str,
 
 
 def claims(
-    user: User, scopes: Collection[str], client_id: str, base_url: str, now: int, access_token: str
+    user: User,
+    scopes: Collection[str],
+    client_id: str,
+    base_url: str,
+    now: int,
+    access_token: str,
+    algorithm: str = DEFAULT_ALGORITHM,
 ) -> dict[str, Any]:
     """The claims of an ID token without auth_time and nonce, which only a sign-in by the user has."""
     return {
@@ -58,7 +60,7 @@ def claims(
         "aud": client_id,
         "iat": now // SECOND,
         "exp": now // SECOND + LIFETIME_SECONDS,
-        "at_hash": _half_hash(access_token),
+        "at_hash": ALGORITHMS[algorithm].half_hash(access_token),
         **_short_claims(user, scopes, base_url),
     }
 
@@ -80,19 +82,23 @@ class Signer(Struct, frozen=True):
     """Signs and verifies ID tokens. Opened private keys never change and are cached; the choice of key is not."""
 
     ring: KeyRing
-    _opened: dict[str, rsa.RSAPrivateKey] = field(default_factory=dict)
+    _opened: dict[str, PrivateKey] = field(default_factory=dict)
 
-    async def sign(self, claims: Mapping[str, Any], type_: str = "JWT") -> str:
-        key = current_key(await self.ring.list_all(), self.ring.clock())
+    async def sign(self, claims: Mapping[str, Any], type_: str = "JWT", algorithm: str = DEFAULT_ALGORITHM) -> str:
+        key = await self.ring.signing_key(algorithm)
         if key is None:
             raise Unavailable("No key signs ID tokens right now. Try again shortly.")
         private = self._opened.get(key.kid)
         if private is None:
             private = self._opened[key.kid] = self.ring.private_key(key)
-        message = f"{_encode_json({'alg': ALGORITHM, 'kid': key.kid, 'typ': type_})}.{_encode_json(claims)}"
-        # Half a millisecond of CPU: in a thread, so that the event loop is not blocked.
-        signature = await asyncio.to_thread(private.sign, message.encode(), padding.PKCS1v15(), SHA256())
-        return f"{message}.{_base64url(signature)}"
+        message = f"{_encode_json({'alg': algorithm, 'kid': key.kid, 'typ': type_})}.{_encode_json(claims)}"
+        method = ALGORITHMS[algorithm]
+        if method.is_slow:
+            # Half a millisecond of CPU: in a thread, so that the event loop is not blocked.
+            signature = await asyncio.to_thread(method.sign, private, message.encode())
+        else:
+            signature = method.sign(private, message.encode())
+        return f"{message}.{base64url(signature)}"
 
     async def verified_subject(self, token: str, issuer: str) -> str | None:
         """The user's id in an ID token of this hub, expired or not; None if it is not an ID token of this hub."""
@@ -110,51 +116,34 @@ class Signer(Struct, frozen=True):
         return claims if claims and "at_hash" in claims else None
 
     async def verified_claims(self, token: str, issuer: str, type_: str) -> dict[str, Any] | None:
-        """The claims of a token of this type, expired or not; None if no key of this hub signed it with RS256.
+        """The claims of a token of this type, expired or not; None if no key of this hub signed it.
 
-        The algorithm is fixed, so a header cannot choose a weaker one (attack O48: alg none, HS256).
+        The algorithm is that of the key, so a header cannot choose a weaker one (attack O48: alg none, HS256).
         """
         try:
             head, body, signature = token.split(".")
             header, claims = _decode_object(head), _decode_object(body)
         except (ValueError, RecursionError):
             return None
-        if header.get("alg") != ALGORITHM or header.get("typ") != type_ or claims.get("iss") != issuer:
+        if header.get("typ") != type_ or claims.get("iss") != issuer:
             return None
         key = next((key for key in await self.ring.list_all() if key.kid == header.get("kid")), None)
-        if key is None or key.revoked_at is not None:
+        if key is None or key.revoked_at is not None or header.get("alg") != key.algorithm:
             return None
-        jwk = json.loads(key.public_jwk)
-        public = rsa.RSAPublicNumbers(_decode_integer(jwk["e"]), _decode_integer(jwk["n"])).public_key()
         try:
-            public.verify(_decode(signature), f"{head}.{body}".encode(), padding.PKCS1v15(), SHA256())
-        except (InvalidSignature, ValueError):
+            signed = decode_base64url(signature)
+        except ValueError:
             return None
-        return claims
-
-
-def _half_hash(token: str) -> str:
-    return _base64url(hashlib.sha256(token.encode()).digest()[:16])
+        is_valid = ALGORITHMS[key.algorithm].verify(json.loads(key.public_jwk), signed, f"{head}.{body}".encode())
+        return claims if is_valid else None
 
 
 def _encode_json(value: Mapping[str, Any]) -> str:
-    return _base64url(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())
-
-
-def _base64url(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+    return base64url(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())
 
 
 def _decode_object(part: str) -> dict[str, Any]:
-    value = json.loads(_decode(part))
+    value = json.loads(decode_base64url(part))
     if not isinstance(value, dict):
         raise ValueError("not an object")  # noqa: TRY004
     return value
-
-
-def _decode(part: str) -> bytes:
-    return base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
-
-
-def _decode_integer(text: str) -> int:
-    return int.from_bytes(_decode(text))

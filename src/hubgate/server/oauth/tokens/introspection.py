@@ -5,14 +5,15 @@ Everything else is inactive, as is a token that has expired, was revoked, or los
 
 from typing import Any
 
-from hubgate.server.accounts import store as account_store
-from hubgate.server.accounts.model import User
-from hubgate.server.accounts.tokens.text import TokenKind
+from msgspec import Struct
+
+from hubgate.server.accounts.tokens.text import TokenKind, read_token
 from hubgate.server.clock import SECOND
 from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.consent import store as consent_store
-from hubgate.server.oauth.consent.model import Consent
+from hubgate.server.oauth.consent.model import scopes_on_all
+from hubgate.server.oauth.consent.store import read_resource_scopes
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.resource_names import uri_of
 from hubgate.server.oauth.resource_servers.model import ResourceServer
@@ -21,9 +22,23 @@ from hubgate.server.oauth.tokens.access_jwt import read_access_token
 from hubgate.server.oauth.tokens.bearer import BearerTokens
 from hubgate.server.oauth.tokens.issuance import scopes_left
 from hubgate.server.oauth.tokens.model import AppToken, RefreshToken
-from hubgate.server.scopes import IDENTITY_SCOPES
+from hubgate.server.oauth.tokens.store import IntrospectedToken
+from hubgate.server.scopes import IDENTITY_SCOPES, parse_scopes
 
 INACTIVE: dict[str, Any] = {"active": False}
+
+
+class Asked(Struct, frozen=True):
+    """An app that asks about a token, and the access token, read by the same statement; None if it is not valid."""
+
+    app: App
+    token: IntrospectedToken | None
+
+
+async def find_with_secret(oauth: OAuth, client_id: str, secret: bytes, token: bytes) -> Asked | None:
+    """The app with this secret, and the access token with this key; an empty key for any other text."""
+    found = await store.introspect(oauth.db, client_id, secret, token, oauth.clock())
+    return Asked(*found) if found else None
 
 
 async def introspect_for_server(bearer: BearerTokens, server: ResourceServer, text: str) -> dict[str, Any]:
@@ -47,37 +62,31 @@ async def introspect_for_server(bearer: BearerTokens, server: ResourceServer, te
     if scopes is None:
         # A refresh would fail, too. A server without scopes of its own has nothing else to check.
         return INACTIVE
-    response = _active(oauth, caller.user, token, scopes, token.expires_at)
+    response = _active(oauth, caller.user.id, caller.user.name, token, scopes, token.expires_at)
     return {**response, **_of_access_token(token), "aud": server.identifier}
 
 
-async def introspect_for_app(oauth: OAuth, app: App, text: str) -> dict[str, Any]:
-    match await read_access_token(oauth, text):
-        case (TokenKind.OAUTH, key):
-            return await _introspect_access_token(oauth, app, key)
+async def introspect_for_app(oauth: OAuth, found: Asked, text: str) -> dict[str, Any]:
+    """What an app may know. `found` is the app, with the access token if `text` is one."""
+    if found.token is not None:
+        return _describe(oauth, found.token)
+    match read_token(text):
         case (TokenKind.REFRESH, key):
-            return await _introspect_refresh_token(oauth, app, key)
+            return await _introspect_refresh_token(oauth, found.app, key)
     return INACTIVE
 
 
-async def _introspect_access_token(oauth: OAuth, app: App, key: bytes) -> dict[str, Any]:
-    token = await store.token(oauth.db, key)
-    if token is None or token.expires_at <= oauth.clock() or await _issued_to(oauth, app, token.client_id) is None:
-        return INACTIVE
-    if token.org_id is not None and not await store.find_token(oauth.db, key, oauth.clock()):
-        # The membership, plan or privilege that the exchange required has ended.
-        return INACTIVE
-    user = await account_store.user(oauth.db, token.user_id)
-    if user is None or user.disabled_at is not None:
-        return INACTIVE
+def _describe(oauth: OAuth, found: IntrospectedToken) -> dict[str, Any]:
+    token = found.token
+    servers = token.resources.split()
     scopes = token.scopes
     if token.consent_id is not None:
-        consent = await _consent(oauth, token)
-        scopes = scopes_left(scopes, consent.allowed(token.resources.split()) if consent else ()) or ""
-    response = _active(oauth, user, token, scopes, token.expires_at)
-    servers = [uri_of(name) for name in token.resources.split()]
+        consented = parse_scopes(found.consented or "")
+        allowed = scopes_on_all(read_resource_scopes(found.resource_scopes or "{}"), servers) if servers else consented
+        scopes = scopes_left(scopes, allowed) or ""
+    response = _active(oauth, token.user_id, found.user_name, token, scopes, token.expires_at)
     if servers:
-        response["aud"] = servers[0] if len(servers) == 1 else servers
+        response["aud"] = uri_of(servers[0]) if len(servers) == 1 else [uri_of(name) for name in servers]
     return {**response, **_of_access_token(token)}
 
 
@@ -93,23 +102,21 @@ async def _introspect_refresh_token(oauth: OAuth, app: App, key: bytes) -> dict[
     issued_to = await _issued_to(oauth, app, token.client_id)
     if ends_at <= oauth.clock() or issued_to is None or not issued_to.refresh_tokens or user.disabled_at is not None:
         return INACTIVE
-    consent = await _consent(oauth, token)
+    consent = await consent_store.find(oauth.db, token.user_id, token.client_id)
     scopes = scopes_left(token.scopes, consent.allowed_on_any(token.resources.split()) if consent else ())
-    return INACTIVE if scopes is None else _active(oauth, user, token, scopes, ends_at)
+    return INACTIVE if scopes is None else _active(oauth, user.id, user.name, token, scopes, ends_at)
 
 
-async def _consent(oauth: OAuth, token: AppToken | RefreshToken) -> Consent | None:
-    return await consent_store.find(oauth.db, token.user_id, token.client_id)
-
-
-def _active(oauth: OAuth, user: User, token: AppToken | RefreshToken, scopes: str, expires_at: int) -> dict[str, Any]:
+def _active(
+    oauth: OAuth, user_id: str, user_name: str, token: AppToken | RefreshToken, scopes: str, expires_at: int
+) -> dict[str, Any]:
     return {
         "active": True,
         "scope": scopes,
         "client_id": token.client_id,
-        "username": user.name,
+        "username": user_name,
         "exp": expires_at // SECOND,
-        "sub": user.id,
+        "sub": user_id,
         "aud": token.client_id,
         "iss": oauth.base_url,
     }

@@ -8,12 +8,14 @@ from msgspec import Struct
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.tokens.text import TokenKind, derived_token, new_token
 from hubgate.server.clock import SECOND
+from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.tokens import idtoken, store
 from hubgate.server.oauth.tokens.model import REFRESH_LIFETIME, AppToken, RefreshToken
 from hubgate.server.scopes import parse_scopes
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Tx
+from hubgate.server.storage.sqltext import Statement
 
 _SUCCESSOR = "refresh successor"
 
@@ -40,7 +42,14 @@ class TokenDetails(Struct, frozen=True):
 
 
 async def add_access_token(tx: Tx, details: TokenDetails, now: int, since: int = 0) -> str:
-    """Create an access token and return its text.
+    """Create an access token and return its text."""
+    text, token = new_access_token(details, now, since)
+    await store.add_token(tx, token)
+    return text
+
+
+def new_access_token(details: TokenDetails, now: int, since: int = 0) -> tuple[str, AppToken]:
+    """The text and the row of a new access token.
 
     `since` is when the conditions of an exchange began; created_at is never earlier, even if machines' clocks differ.
     """
@@ -59,8 +68,7 @@ async def add_access_token(tx: Tx, details: TokenDetails, now: int, since: int =
         resources=details.resources,
         claims=details.claims,
     )
-    await store.add_token(tx, token)
-    return text
+    return text, token
 
 
 def successor_of(presented: str, secret: ServerSecret) -> tuple[str, bytes]:
@@ -72,8 +80,7 @@ def successor_of(presented: str, secret: ServerSecret) -> tuple[str, bytes]:
     return derived_token(TokenKind.REFRESH, presented, secret.mac(_SUCCESSOR, presented.encode()))
 
 
-async def add_first_refresh_token(
-    tx: Tx,
+def new_refresh_token(
     client_id: str,
     user_id: str,
     consent_id: str,
@@ -83,7 +90,8 @@ async def add_first_refresh_token(
     family: str,
     now: int,
     claims: str = "",
-) -> str:
+) -> tuple[str, Statement]:
+    """The text of the first refresh token of a sign-in, and the statement that adds it."""
     text, key = new_token(TokenKind.REFRESH, now)
     token = RefreshToken(
         key=key,
@@ -99,8 +107,7 @@ async def add_first_refresh_token(
         resources=resources,
         claims=claims,
     )
-    await store.add_refresh_token(tx, token)
-    return text
+    return text, store.adding_refresh_token(token)
 
 
 class SignInDetails(Struct, frozen=True):
@@ -113,7 +120,7 @@ class SignInDetails(Struct, frozen=True):
 async def token_response(
     oauth: OAuth,
     user: User,
-    client_id: str,
+    app: App,
     access_token: str,
     scopes: str,
     lifetime: int,
@@ -133,12 +140,13 @@ async def token_response(
         body["refresh_token"] = refresh_token
     names = parse_scopes(scopes)
     if "openid" in names:
-        claims = idtoken.claims(user, names, client_id, oauth.base_url, oauth.clock(), access_token)
+        algorithm = app.id_token_signed_response_alg
+        claims = idtoken.claims(user, names, app.client_id, oauth.base_url, oauth.clock(), access_token, algorithm)
         if signed_in is not None:
             claims["auth_time"] = signed_in.auth_time // SECOND
             if signed_in.nonce is not None:
                 claims["nonce"] = signed_in.nonce
         if groups is not None:
             claims["groups"] = groups
-        body["id_token"] = await oauth.signer.sign(claims)
+        body["id_token"] = await oauth.signer.sign(claims, algorithm=algorithm)
     return body

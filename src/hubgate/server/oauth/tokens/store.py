@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import asdict, fields
 
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.store import MEMBERSHIPS, PERSON, USER, current_membership_sql
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.apps.store import APP_COLUMN_COUNT, APP_COLUMNS, app_of
 from hubgate.server.oauth.tokens.model import AppToken, Code, RefreshToken
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import insert_row
+from hubgate.server.storage.sqltext import Statement, insert_row
 
 
 def _columns(shape: Any, prefix: str = "") -> str:
@@ -30,6 +33,12 @@ _ADD_TOKEN = insert_row(f"INSERT INTO app_tokens ({_columns(AppToken)})")
 _ADD_REFRESH = insert_row(f"INSERT INTO refresh_tokens ({_columns(RefreshToken)})")
 
 _INHERITED = ("client_id", "user_id", "consent_id", "scopes", "auth_time", "family", "resources", "claims")
+_EXTEND = """
+    UPDATE refresh_tokens SET
+        expires_at = CASE WHEN key = :key THEN CAST(:expires_at AS bigint) ELSE expires_at END,
+        superseded_at = CASE WHEN key = :key THEN superseded_at ELSE COALESCE(superseded_at, :now) END
+    WHERE key = :key OR key = (SELECT t.predecessor FROM refresh_tokens t WHERE t.key = :key)
+"""
 _ADD_SUCCESSOR = f"""
     INSERT INTO refresh_tokens (key, predecessor, expires_at, {", ".join(_INHERITED)})
     SELECT :successor, t.key, CAST(:expires_at AS bigint), {", ".join(f"t.{name}" for name in _INHERITED)}
@@ -63,6 +72,46 @@ FIND_TOKEN = f"""
     LEFT JOIN consent_organizations co ON co.consent_id = t.consent_id AND {current_membership_sql()}
     WHERE t.key = :key AND t.expires_at > :now AND u.disabled_at IS NULL AND {EXCHANGE_STILL_VALID}
 """
+
+
+# The app that asks, the owner of the token's app, the consent and the token. The user's name is null if the token is
+# not valid.
+_INTROSPECT = f"""
+    SELECT {APP_COLUMNS}, ta.owner_id, ta.org_id, ta.self_registered, u.name, c.scopes, c.resource_scopes,
+        {_columns(AppToken, "t.")}
+    FROM app_secrets s JOIN apps a ON a.client_id = s.client_id
+    LEFT JOIN app_tokens t ON t.key = :token AND t.expires_at > :now AND {EXCHANGE_STILL_VALID}
+    LEFT JOIN users u ON u.id = t.user_id AND u.disabled_at IS NULL
+    LEFT JOIN consents c ON c.id = t.consent_id LEFT JOIN apps ta ON ta.client_id = t.client_id
+    WHERE s.key = :key AND s.client_id = :client_id AND (s.expires_at IS NULL OR s.expires_at > :now)
+"""
+
+
+class IntrospectedToken(Struct, frozen=True):
+    """A token that is valid and belongs to a user whose account is not disabled."""
+
+    user_name: str
+    # The scopes of the consent, and those for other servers as stored; None without a consent.
+    consented: str | None
+    resource_scopes: str | None
+    token: AppToken
+
+
+async def introspect(
+    db: Database, client_id: str, secret: bytes, token: bytes, now: int
+) -> tuple[App, IntrospectedToken | None] | None:
+    """The app with this secret, and the access token if it was issued to an app of the same owner."""
+    row = await db.one(_INTROSPECT, {"client_id": client_id, "key": secret, "token": token, "now": now})
+    if row is None:
+        return None
+    app = app_of(row)
+    owner_id, org_id, self_registered, user_name, consented, resource_scopes, *columns = tuple(row)[APP_COLUMN_COUNT:]
+    found = AppToken(*columns)
+    # Null if the app is not registered.
+    has_same_owner = self_registered == 0 and (owner_id, org_id) == (app.owner_id, app.org_id)
+    if user_name is None or not (has_same_owner or found.client_id == app.client_id):
+        return app, None
+    return app, IntrospectedToken(user_name, consented, resource_scopes, found)
 
 
 async def find_token(db: Database, key: bytes, now: int) -> Sequence[Row]:
@@ -100,8 +149,12 @@ async def redeem(tx: Tx, key: bytes, now: int) -> bool:
     return row is not None
 
 
+def adding_token(token: AppToken) -> Statement:
+    return _ADD_TOKEN, asdict(token)
+
+
 async def add_token(tx: Tx, token: AppToken) -> None:
-    await tx.exec(_ADD_TOKEN, asdict(token))
+    await tx.exec(*adding_token(token))
 
 
 async def refresh_token(tx: Tx | Database, key: bytes) -> RefreshToken | None:
@@ -117,26 +170,20 @@ async def refresh_token_with_user(tx: Tx | Database, key: bytes) -> tuple[Refres
     return RefreshToken(*values[_USER_COLUMN_COUNT:]), User(*values[:_USER_COLUMN_COUNT])
 
 
-async def add_refresh_token(tx: Tx, token: RefreshToken) -> None:
-    await tx.exec(_ADD_REFRESH, asdict(token))
+def adding_refresh_token(token: RefreshToken) -> Statement:
+    return _ADD_REFRESH, asdict(token)
 
 
-async def rotate_refresh_token(tx: Tx, key: bytes, successor: bytes, now: int, expires_at: int) -> None:
+def rotating_refresh_token(key: bytes, successor: bytes, now: int, expires_at: int) -> list[Statement]:
     """Extend the token's expiry, start the grace period of its predecessor and add its successor.
 
     The successor has all scopes and servers of the family: narrowing one response does not narrow the next (RFC 6749,
     section 6). Concurrent refreshes derive the same successor: one inserts it, the others only extend its expiry.
     """
-    await tx.exec(
-        """
-        UPDATE refresh_tokens SET
-            expires_at = CASE WHEN key = :key THEN CAST(:expires_at AS bigint) ELSE expires_at END,
-            superseded_at = CASE WHEN key = :key THEN superseded_at ELSE COALESCE(superseded_at, :now) END
-        WHERE key = :key OR key = (SELECT t.predecessor FROM refresh_tokens t WHERE t.key = :key)
-        """,
-        {"key": key, "now": now, "expires_at": expires_at},
-    )
-    await tx.exec(_ADD_SUCCESSOR, {"key": key, "successor": successor, "expires_at": expires_at})
+    return [
+        (_EXTEND, {"key": key, "now": now, "expires_at": expires_at}),
+        (_ADD_SUCCESSOR, {"key": key, "successor": successor, "expires_at": expires_at}),
+    ]
 
 
 async def supersede(tx: Tx, key: bytes, now: int) -> None:

@@ -42,6 +42,7 @@ apps = Table(
     Column("post_logout_redirect_uris", Text, nullable=False, server_default="[]"),
     # Whether the app registered itself (oauth/registration/); then it has no owner.
     Column("self_registered", BigInteger, nullable=False, server_default="0"),
+    Column("id_token_signed_response_alg", Text, nullable=False, server_default="RS256"),
     Index(None, "owner_id"),
     Index(None, "org_id"),
 )

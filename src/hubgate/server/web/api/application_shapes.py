@@ -28,6 +28,7 @@ Networks = Annotated[list[str], Meta(max_length=MAX_NETWORKS)]
 Seconds = Annotated[int, Meta(extra_json_schema={"minimum": SHORTEST_LIFETIME, "maximum": LONGEST_LIFETIME})]
 Quota = Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": LARGEST_QUOTA})] | None
 Match = Literal["exact", "origin"]
+Algorithm = Literal["RS256", "ES256", "EdDSA"]
 
 EMPTY_APP = App(client_id="", name="", scopes=DEFAULT_SCOPES)
 
@@ -54,6 +55,7 @@ class RegisteredApp(msgspec.Struct, rename="camel"):
     require_pkce: bool
     refresh_tokens: bool
     groups_claim: bool
+    id_token_signed_response_alg: Algorithm
     redirect_match: Match
     # The organization's name.
     organization: str | None
@@ -86,6 +88,7 @@ class NewApp(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only
     require_pkce: bool = False
     refresh_tokens: bool = False
     groups_claim: bool = False
+    id_token_signed_response_alg: Algorithm = "RS256"  # noqa: S105 (the name of an algorithm)
     redirect_match: Match = "exact"
 
 
@@ -111,6 +114,7 @@ class AppChanges(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_
     require_pkce: bool | UnsetType = UNSET
     refresh_tokens: bool | UnsetType = UNSET
     groups_claim: bool | UnsetType = UNSET
+    id_token_signed_response_alg: Algorithm | UnsetType = UNSET
     redirect_match: Match | UnsetType = UNSET
     # Read-only: accepted only with their current value.
     client_id: str | UnsetType = UNSET

@@ -9,7 +9,7 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.authorize.request import RESPONSE_MODES
 from hubgate.server.oauth.claims import GROUPS
 from hubgate.server.oauth.grants.registry import GRANTS
-from hubgate.server.oauth.keys.model import ALGORITHM
+from hubgate.server.oauth.keys.algorithms import ALGORITHMS
 from hubgate.server.oauth.pkce import METHOD
 from hubgate.server.oauth.tokens import idtoken
 from hubgate.server.scopes import BUILT_IN_SCOPES
@@ -46,7 +46,7 @@ def routes(base_url: str, *, registration: bool) -> list[Route]:
         "grant_types_supported": list(GRANTS),
         "code_challenge_methods_supported": [METHOD],
         "subject_types_supported": ["public"],
-        "id_token_signing_alg_values_supported": [ALGORITHM],
+        "id_token_signing_alg_values_supported": list(ALGORITHMS),
         "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "none"],
         "revocation_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "none"],
         "introspection_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],

@@ -1,5 +1,6 @@
 """`POST /oauth/revoke` (RFC 7009) and `POST /oauth/introspect` (RFC 7662)."""
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.client_auth import ClientCredentials, authenticate, client_credentials
+from hubgate.server.oauth.client_auth import ClientCredentials, authenticate, authenticate_with, client_credentials
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import InvalidClient, invalid_request
@@ -24,7 +25,12 @@ from hubgate.server.oauth.resource_servers.model import ResourceServer
 from hubgate.server.oauth.tokens import store
 from hubgate.server.oauth.tokens.access_jwt import read_access_token
 from hubgate.server.oauth.tokens.bearer import BearerTokens
-from hubgate.server.oauth.tokens.introspection import introspect_for_app, introspect_for_server
+from hubgate.server.oauth.tokens.introspection import (
+    Asked,
+    find_with_secret,
+    introspect_for_app,
+    introspect_for_server,
+)
 from hubgate.server.oauth.tokens.model import AppToken, RefreshToken
 from hubgate.server.secret import fingerprint
 from hubgate.server.storage.database import Tx
@@ -70,10 +76,16 @@ def routes(oauth: OAuth, bearer: BearerTokens) -> list[Route]:
         if server := await _resource_server(oauth, given):
             found = await introspect_for_server(bearer, server, parameters.require("token"))
             return JsonResponse(found, headers=NO_STORE)
-        app = await _app(oauth, request, given)
-        if not app.confidential:
+        if given is None or not given.secret:
+            asked = Asked(await _app(oauth, request, given), None)
+        else:
+            read = await read_access_token(oauth, parameters.get("token") or "")
+            key = read[1] if read and read[0] is TokenKind.OAUTH else b""
+            find = partial(find_with_secret, oauth, token=key)
+            asked = await authenticate_with(oauth, given, request.client_ip, find)
+        if not asked.app.confidential:
             raise InvalidClient("Only an app with a secret can introspect tokens.", basic=False)
-        return JsonResponse(await introspect_for_app(oauth, app, parameters.require("token")), headers=NO_STORE)
+        return JsonResponse(await introspect_for_app(oauth, asked, parameters.require("token")), headers=NO_STORE)
 
     return [
         _route(

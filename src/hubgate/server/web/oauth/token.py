@@ -10,7 +10,7 @@ from hubgate.server.edge.routes import KIB, Route, public
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.oauth.client_auth import authenticate, client_credentials
+from hubgate.server.oauth.client_auth import authenticate, authenticate_with, client_credentials
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import OAuthError
 from hubgate.server.oauth.explain.recording import record_refusals
@@ -76,5 +76,8 @@ async def token_response(oauth: OAuth, request: HubRequest) -> dict[str, Any]:
     if grant is None:
         raise OAuthError("unsupported_grant_type", f"grant_type must be one of {', '.join(GRANTS)}.")
     given = client_credentials(request, parameters)
+    if given and given.secret and grant.find:
+        subject = await authenticate_with(oauth, given, visitor.ip, grant.find(oauth, parameters))
+        return await grant.answer(GrantRequest(oauth, parameters, subject.app, given, visitor, subject))
     app = await authenticate(oauth, given, visitor.ip) if given else None
     return await grant.answer(GrantRequest(oauth, parameters, app, given, visitor))

@@ -3,12 +3,12 @@
 from collections.abc import Awaitable, Callable
 
 from markupsafe import Markup, escape
-from starlette.responses import Response
 
 from hubgate.server.access.caller import caller_of
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth

@@ -9,6 +9,7 @@ from hubgate.server.accounts.roles import Role
 from hubgate.server.http.forms import Fields
 from hubgate.server.oauth.apps.fields import DEFAULT_SCOPES
 from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.keys.algorithms import ALGORITHMS
 from hubgate.server.oauth.redirects import EXACT, ORIGIN
 from hubgate.server.scopes import BUILT_IN_SCOPES, IDENTITY_SCOPES, Risk, Scope
 
@@ -17,6 +18,7 @@ MATCHES = (
     (EXACT, "Exactly as registered"),
     (ORIGIN, "Any path and query under the same origin, for hosted apps"),
 )
+SIGNATURES = tuple((name, name) for name in ALGORITHMS)
 # Scopes that most apps request. The others are under "More scopes".
 _COMMON = frozenset({"openid", "profile", "email", "read-repos", "write-repos"})
 ROLES = tuple((role.label, role.label.capitalize()) for role in Role)
@@ -91,6 +93,7 @@ def apply_form(app: App, form: Fields) -> App:
         require_pkce=form.get("requirePkce") == "on",
         refresh_tokens=form.get("refreshTokens") == "on",
         groups_claim=form.get("groupsClaim") == "on",
+        id_token_signed_response_alg=form.get("idTokenSignedResponseAlg") or app.id_token_signed_response_alg,
         redirect_match=form.get("redirectMatch"),
     )
 

@@ -20,7 +20,7 @@ from hubgate.server.oauth.exchange import issued_tokens
 from hubgate.server.oauth.operator_requests import submission
 from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.listing import list_page
-from hubgate.server.web.pages.oauth.apps.form import EMPTY_APP, MATCHES, apply_form, lifetimes, scope_choice
+from hubgate.server.web.pages.oauth.apps.form import EMPTY_APP, MATCHES, SIGNATURES, apply_form, lifetimes, scope_choice
 from hubgate.server.web.pages.oauth.apps.page_context import ONE, AppPageContext
 from hubgate.server.web.pages.oauth.quickstart import snippets
 from hubgate.server.web.pages.picture_forms import ROUTE_OPTIONS, read_picture
@@ -54,6 +54,7 @@ def _list_and_new(base: AppPageContext) -> list[Route]:
             choice=scope_choice(draft, ()),
             lifetimes=lifetimes(draft.token_lifetime),
             matches=MATCHES,
+            signatures=SIGNATURES,
             nonce=single_use_forms.new_nonce(base.accounts, context.user),
             already_used=already_used,
         )
@@ -105,6 +106,7 @@ def _settings(base: AppPageContext) -> list[Route]:
             choice=scope_choice(draft, oauth.extra_scopes),
             lifetimes=lifetimes(draft.token_lifetime),
             matches=MATCHES,
+            signatures=SIGNATURES,
             secrets=await management.secrets_of(oauth, app),
             users=await management.get_users(oauth, app),
             refusals=await oauth.refusals.of_app(app.client_id),
