@@ -80,6 +80,8 @@ bench: $(VENV)/dev.stamp $(VENV)/bench.stamp
 
 # Third-party clients that tests run against the hub, each in a separate environment.
 CLIENTS := $(basename $(notdir $(wildcard requirements/clients/*.in)))
+# Programs that the benchmarks compare against.
+PEERS := $(basename $(notdir $(wildcard requirements/bench/*.in)))
 
 COMPILE = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade
 COMPILE_SELF = $(COMPILE) pyproject.toml --extra server --extra postgres --group build
@@ -91,7 +93,7 @@ lock: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.bed.git_lfs lock
 	$(BIN)/python -m tests.bed.s3_server lock
 	$(BIN)/python -m tests.bed.node lock clients
-	$(COMPILE) requirements/bench/queues.in -o requirements/bench/queues.txt
+	$(foreach peer,$(PEERS),$(COMPILE) requirements/bench/$(peer).in -o requirements/bench/$(peer).txt &&) true
 	$(BIN)/python -m tests.bed.node lock bench
 
 clean:
@@ -136,12 +138,19 @@ $(VENV)/clients/versitygw.stamp: $(wildcard requirements/clients/versitygw/*) re
 	@$(BIN)/python -m tests.bed.s3_server install
 	@touch $@
 
-# Queues that the webhook benchmark compares against.
-$(VENV)/bench.stamp: requirements/bench/queues.txt $(wildcard requirements/bench/js/*) | $(VENV)/dev.stamp
-	@echo "Installing the queues that the benchmark compares against"
-	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/bench/queues
-	@$(BIN)/uv pip install --quiet --python $(VENV)/bench/queues --require-hashes -r $<
+# Queues and providers that the benchmarks compare against.
+$(VENV)/bench.stamp: $(PEERS:%=$(VENV)/bench/%.stamp) $(VENV)/bench/js.stamp
+	@touch $@
+
+$(VENV)/bench/js.stamp: $(wildcard requirements/bench/js/*) | $(VENV)/dev.stamp
+	@echo "Installing the JavaScript programs that the benchmarks compare against"
 	@$(BIN)/python -m tests.bed.node install bench
+	@touch $@
+
+$(VENV)/bench/%.stamp: requirements/bench/%.txt | $(VENV)/dev.stamp
+	@echo "Installing the $* that the benchmarks compare against"
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/bench/$*
+	@$(BIN)/uv pip install --quiet --python $(VENV)/bench/$* --require-hashes -r $<
 	@touch $@
 
 $(VENV)/clients/%.stamp: requirements/clients/%.txt | $(VENV)/dev.stamp

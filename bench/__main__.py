@@ -15,6 +15,8 @@ from bench import (
     postgres_batches,
     postgres_lookups,
     postgres_writes,
+    provider_peers,
+    providers,
     repos,
     search,
     spaces,
@@ -39,6 +41,7 @@ SUBJECTS: dict[str, Callable[[Workspace], Iterable[Table]]] = {
     "whoami": whoami.measure,
     "oauth": oauth.measure,
     "exchange": exchange.measure,
+    "providers": providers.measure,
     "repos": repos.measure,
     "large-files": large_files.measure,
     "search": search.measure,
@@ -46,7 +49,7 @@ SUBJECTS: dict[str, Callable[[Workspace], Iterable[Table]]] = {
     "listeners": webhook_listeners.measure,
     "spaces": spaces.measure,
 }
-ON_POSTGRES = ("postgres", "whoami", "oauth", "exchange", "repos", "search", "webhooks", "listeners")
+ON_POSTGRES = ("postgres", "whoami", "oauth", "exchange", "providers", "repos", "search", "webhooks", "listeners")
 FULL = Budget(rounds=5, scale=1.0)
 QUICK = Budget(rounds=3, scale=0.1)
 
@@ -60,6 +63,8 @@ def main() -> None:
             facts |= workspace.postgres_facts()
         if {"repos", "large-files"} & set(options.subjects):
             facts |= repos.facts()
+        if "providers" in options.subjects:
+            facts |= provider_peers.facts()
         if "webhooks" in options.subjects:
             facts |= webhook_peers.facts()
         for name, value in facts.items():
@@ -89,7 +94,12 @@ def _options() -> argparse.Namespace:
     if unknown:
         parser.error(f"unknown subject {unknown[0]}; choose from {', '.join(SUBJECTS)}")
     options.subjects = options.subjects or list(SUBJECTS)
-    needed = {"repos": repos.missing, "large-files": repos.missing, "webhooks": webhook_peers.missing}
+    needed = {
+        "providers": provider_peers.missing,
+        "repos": repos.missing,
+        "large-files": repos.missing,
+        "webhooks": webhook_peers.missing,
+    }
     for subject, missing in needed.items():
         if subject in options.subjects and (line := missing()):
             parser.error(line)

@@ -20,12 +20,13 @@ from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.model import Person
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.events.payload import RefChange
-from hubgate.server.hub.commits.commit import attributes_after, commit
+from hubgate.server.hub.commits.attribute_files import attributes_after
+from hubgate.server.hub.commits.commit import commit
 from hubgate.server.hub.commits.model import AddFile, CommitRequest, Content
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.objects import configure_libgit2, repository, tree_of
 from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.git.writes import Author, NewCommit, Put, write_blob, write_commit
+from hubgate.server.hub.git.writes import Author, NewCommit, PutContent, write_commit
 from hubgate.server.hub.repos import creation, store
 from hubgate.server.hub.repos.card import card_at
 from hubgate.server.hub.repos.model import MAIN, NO_CARD, Repo, RepoOwner, RepoType
@@ -93,7 +94,7 @@ def _steps(setup: _Setup) -> dict[str, Step]:
         await commit(repos, repo, setup.caller, "refs/heads/parts", CommitRequest("A change", operations=[operation()]))
 
     async def objects() -> None:
-        put = Put("notes.txt", await write_blob(folder, secrets.token_bytes(1024)))
+        put = PutContent("notes.txt", secrets.token_bytes(1024))
         await write_commit(folder, NewCommit(first, [put], "A change", author, repos.clock()))
 
     async def unit() -> None:

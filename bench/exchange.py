@@ -1,14 +1,13 @@
 """Token exchange (audited and durable before the response), device authorization, and whoami with exchanged tokens."""
 
-from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from urllib.parse import urlencode
 
 from tests.bed.exchange import GRANT, USER_EMAIL
 
 from bench.harness import Table
+from bench.http_requests import bearer_get, post_form
 from bench.load import REPEAT, Request
 from bench.operations import Operation, Subject, compare
 from bench.sign_ins import USERS, create_user, run_concurrently
@@ -26,7 +25,6 @@ from hubgate.server.resources import Hub
 SCOPES = ("openid", "profile", "email", "read-repos")
 # Exchanged tokens, each with an audit log entry, that are stored before measuring.
 STORED = 5_000
-_FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 _VISITOR = Visitor("127.0.0.1", "bench")
 
 
@@ -54,15 +52,14 @@ class Exchanger:
             return await _exchanged(self.hub, self.app, user, "profile")
 
         tokens = await run_concurrently(token, self.members)
-        return [Request("GET", "/api/whoami-v2", {"Authorization": f"Bearer {token}"}) for token in tokens]
+        return [bearer_get("/api/whoami-v2", token) for token in tokens]
 
     def _exchange(self, user: User, scope: str) -> Request:
         subject = {"subject_token": user.email, "subject_token_type": USER_EMAIL}
         return self._form("/oauth/token", grant_type=GRANT, scope=scope, **subject)
 
-    def _form(self, path: str, **fields: str) -> Request:
-        basic = b64encode(f"{self.app.client_id}:{self.secret}".encode()).decode()
-        return Request("POST", path, {"Authorization": f"Basic {basic}", **_FORM}, urlencode(fields))
+    def _form(self, path: str, /, **fields: str) -> Request:
+        return post_form(path, self.app.client_id, self.secret, **fields)
 
 
 OPERATIONS = (
@@ -74,16 +71,16 @@ OPERATIONS = (
 
 
 def measure(workspace: Workspace) -> list[Table]:
-    fixtures = partial(_create_exchanger, stored=int(STORED * workspace.budget.scale))
+    fixtures = partial(create_exchanger, stored=int(STORED * workspace.budget.scale))
     return compare(workspace, Subject("exchange", "Token exchange and devices", OPERATIONS, fixtures))
 
 
-async def _create_exchanger(hub: Hub, stored: int) -> Exchanger:
-    users = await run_concurrently(partial(create_user, hub), [f"user-{number}" for number in range(USERS)])
-    acme = await settings.create(hub.accounts, users[0], "acme", "", SYSTEM, "enterprise")
-    await run_concurrently(lambda user: members.add(hub.accounts, acme, user, Role.WRITE, SYSTEM), users[1:])
+async def create_exchanger(hub: Hub, stored: int) -> Exchanger:
+    users = await run_concurrently(partial(create_user, hub), [f"member-{number}" for number in range(USERS)])
+    bridges = await settings.create(hub.accounts, users[0], "bridges", "", SYSTEM, "enterprise")
+    await run_concurrently(lambda user: members.add(hub.accounts, bridges, user, Role.WRITE, SYSTEM), users[1:])
     draft = App("", "Bridge", scopes=SCOPES, confidential=True)
-    app, secret = await management.create(hub.oauth, Owner(org_id=acme.id), draft, SYSTEM)
+    app, secret = await management.create(hub.oauth, Owner(org_id=bridges.id), draft, SYSTEM)
     assert secret is not None
     app = await privileges.set_exchange(hub.oauth, app.client_id, True, SYSTEM)
     turns = [users[number % len(users)] for number in range(stored)]

@@ -5,12 +5,14 @@ import json
 import os
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 import httpx
 from tests.bed.processes import ROOT, HubProcess, children_of, environment, hub_process
@@ -55,13 +57,14 @@ class Server(NamedTuple):
 @dataclass(frozen=True)
 class Contestant:
     """A server and its load. `requests` is called before each turn, outside the measured time, and creates single-use
-    values such as codes.
+    values such as codes. `pin` is applied to the command of the load.
     """
 
     server: Server
     requests: Callable[[], Sequence[Request]]
     mode: str = REPEAT
     connections: int = CONNECTIONS
+    pin: Callable[[Sequence[str]], Sequence[str]] = list
 
     def response(self) -> FixedResponse:
         return response_to(self.server, self.requests()[0])
@@ -70,7 +73,7 @@ class Contestant:
         plan = json.dumps({"requests": self.requests(), "mode": self.mode})
         used = self.server.cpu_seconds()
         done = subprocess.run(
-            [sys.executable, "-m", "bench.load", str(self.server.port), str(self.connections), str(seconds)],
+            self.pin([sys.executable, "-m", "bench.load", str(self.server.port), str(self.connections), str(seconds)]),
             cwd=ROOT,
             env=environment(),
             input=plan.encode() + b"\n",
@@ -85,6 +88,17 @@ class Contestant:
 
 def repeated_get(server: Server, path: str, headers: Mapping[str, str] | None = None) -> Contestant:
     return Contestant(server, lambda: [Request("GET", path, headers or {})])
+
+
+def post_form(path: str, app: str, secret: str, /, **fields: str) -> Request:
+    """A form sent by the app with this client id, which authenticates with its secret (HTTP Basic)."""
+    basic = b64encode(f"{app}:{secret}".encode()).decode()
+    headers = {"Authorization": f"Basic {basic}", "Content-Type": "application/x-www-form-urlencoded"}
+    return Request("POST", path, headers, urlencode(fields))
+
+
+def bearer_get(path: str, token: str) -> Request:
+    return Request("GET", path, {"Authorization": f"Bearer {token}"})
 
 
 def response_to(server: Server, request: Request) -> FixedResponse:
@@ -121,9 +135,11 @@ def medians(turns: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 @contextlib.contextmanager
-def bare_process(responses: Mapping[str, FixedResponse]) -> Iterator[Server]:
+def bare_process(
+    responses: Mapping[str, FixedResponse], pin: Callable[[Sequence[str]], Sequence[str]] = list
+) -> Iterator[Server]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "bench.bare_handler"],
+        pin([sys.executable, "-m", "bench.bare_handler"]),
         cwd=ROOT,
         env=environment(),
         stdin=subprocess.PIPE,

@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any, Generic, TypeVar
 
 import asyncpg
-from tests.bed.processes import hub_process
+from tests.bed.processes import HUBGATE, HubProcess, hub_process
 
 from bench.harness import Line, Table, line, run_interleaved, warm_up
 from bench.http_requests import BARE, CONNECTIONS, Contestant, Server, bare_process, medians, response_to
@@ -46,9 +46,16 @@ class Subject(Generic[P]):
 
 
 @dataclass(frozen=True)
-class _Engine(Generic[P]):
-    server: Server
+class Engine(Generic[P]):
+    """A running hub on one engine. `start` runs it again after it was stopped."""
+
+    hub: HubProcess
     fixtures: P
+    start: Callable[[], contextlib.AbstractContextManager[HubProcess]]
+
+    @property
+    def server(self) -> Server:
+        return Server.of(self.hub)
 
 
 def compare(workspace: Workspace, subject: Subject[P]) -> list[Table]:
@@ -56,14 +63,14 @@ def compare(workspace: Workspace, subject: Subject[P]) -> list[Table]:
     seconds = workspace.budget.seconds(TURN)
     with contextlib.ExitStack() as stack:
         runner = stack.enter_context(asyncio.Runner())
-        engines = {name: _engine(workspace, stack, runner, subject, name) for name in (SQLITE, POSTGRES)}
+        engines = {name: run_engine(workspace, stack, runner, subject, name) for name in (SQLITE, POSTGRES)}
         contestants: dict[str, Contestant] = {}
         for operation in subject.operations:
             sample = runner.run(operation.prepare(engines[SQLITE].fixtures))
             bare = stack.enter_context(bare_process(_responses(engines[SQLITE].server, sample)))
             contestants[_key(operation, BARE)] = Contestant(bare, partial(list, sample[1:] or sample))
             for name, engine in engines.items():
-                requests = _request_source(runner, operation, engine.fixtures)
+                requests = request_source(runner, operation, engine.fixtures)
                 contestants[_key(operation, name)] = Contestant(engine.server, requests, operation.mode)
         turns = run_interleaved(
             warm_up({name: partial(contestant.load, seconds) for name, contestant in contestants.items()}),
@@ -72,21 +79,29 @@ def compare(workspace: Workspace, subject: Subject[P]) -> list[Table]:
     return [_table(subject, name, turns) for name in engines]
 
 
-def _engine(
-    workspace: Workspace, stack: contextlib.ExitStack, runner: asyncio.Runner, subject: Subject[P], name: str
-) -> _Engine[P]:
+def run_engine(
+    workspace: Workspace,
+    stack: contextlib.ExitStack,
+    runner: asyncio.Runner,
+    subject: Subject[P],
+    name: str,
+    pin: Callable[[Sequence[str]], list[str]] | None = None,
+) -> Engine[P]:
+    """Run a hub until `stack` is closed; with `pin`, in new processes started by the command that it returns."""
     folder = workspace.subfolder(f"{subject.name}-{name.lower()}")
     settings: dict[str, str] = {}
     if name == POSTGRES:
         settings = {"database_url": workspace.postgres_database(subject.name), "secret_key": secrets.token_urlsafe(48)}
     variables = {f"HUBGATE_{key.upper()}": value for key, value in settings.items()}
-    hub = stack.enter_context(hub_process(folder, **variables))
+    command = {"program": pin([*HUBGATE, "serve"]), "new": True} if pin else {}
+    start = partial(hub_process, folder, **command, **variables)
+    hub = stack.enter_context(start())
     opening = _open_fixtures({**settings, "base_url": hub.url, "data_dir": str(folder / "var")}, subject)
     fixtures = runner.run(opening.__aenter__())
     stack.callback(lambda: runner.run(opening.__aexit__(None, None, None)))
     if name == POSTGRES:
         runner.run(_analyze(settings["database_url"]))
-    return _Engine(Server.of(hub), fixtures)
+    return Engine(hub, fixtures, start)
 
 
 @contextlib.asynccontextmanager
@@ -104,7 +119,7 @@ async def _analyze(url: str) -> None:
         await connection.close()
 
 
-def _request_source(runner: asyncio.Runner, operation: Operation[P], fixtures: P) -> Callable[[], Sequence[Request]]:
+def request_source(runner: asyncio.Runner, operation: Operation[P], fixtures: P) -> Callable[[], Sequence[Request]]:
     """A function that prepares the requests of a turn; repeatable requests are prepared once."""
     if operation.mode == REPEAT:
         return partial(list, runner.run(operation.prepare(fixtures)))

@@ -2,15 +2,15 @@
 
 import asyncio
 import itertools
-from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
-from urllib.parse import urlencode
 
+from msgspec import structs
 from tests.bed.apps import pkce_pair
 
+from bench.http_requests import bearer_get, post_form
 from bench.load import Request
 from hubgate.server.accounts import signup
 from hubgate.server.accounts import store as account_store
@@ -44,7 +44,6 @@ SCOPES = ("openid", "profile", "email", "read-repos")
 # A limit because codes expire after a minute. A busy machine creates fewer codes, but also redeems them more slowly.
 ISSUE_SECONDS = 4.0
 
-_FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 _VISITOR = Visitor("127.0.0.1", "bench")
 
 T = TypeVar("T")
@@ -76,7 +75,11 @@ class SignIns:
 
     async def userinfos(self) -> list[Request]:
         tokens = [response["access_token"] for response in await self._refresh_all()]
-        return [Request("GET", "/oauth/userinfo", {"Authorization": f"Bearer {token}"}) for token in tokens]
+        return [bearer_get("/oauth/userinfo", token) for token in tokens]
+
+    async def whoamis(self) -> list[Request]:
+        tokens = [response["access_token"] for response in await self._refresh_all()]
+        return [bearer_get("/api/whoami-v2", token) for token in tokens]
 
     async def introspections(self) -> list[Request]:
         tokens = [response["access_token"] for response in await self._refresh_all()]
@@ -130,17 +133,17 @@ class SignIns:
         response: dict[str, str] = await grant.answer(request)
         return response
 
-    def _form(self, path: str, **fields: str) -> Request:
-        basic = b64encode(f"{self.app.client_id}:{self.secret}".encode()).decode()
-        return Request("POST", path, {"Authorization": f"Basic {basic}", **_FORM}, urlencode(fields))
+    def _form(self, path: str, /, **fields: str) -> Request:
+        return post_form(path, self.app.client_id, self.secret, **fields)
 
 
-async def create_sign_ins(hub: Hub) -> SignIns:
+async def create_sign_ins(hub: Hub, **settings_of_app: str) -> SignIns:
     users = await run_concurrently(partial(create_user, hub), [f"user-{number}" for number in range(USERS)])
     for name in ORGANIZATIONS:
         organization = await settings.create(hub.accounts, users[0], name, "", SYSTEM)
         await run_concurrently(partial(_join, hub, organization), users[1:])
     draft = App("", "Notebook", redirect_uris=(REDIRECT,), scopes=SCOPES, confidential=True, refresh_tokens=True)
+    draft = structs.replace(draft, **settings_of_app)
     app, secret = await management.create(hub.oauth, Owner(user_id=users[0].id), draft, SYSTEM)
     assert secret is not None
     verifier, challenge = pkce_pair()

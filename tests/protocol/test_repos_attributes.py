@@ -12,7 +12,7 @@ from tests.bed.repos import create_commit, create_repo, send_commit, send_large,
 from tests.bed.running_hub import RunningHub
 
 from hubgate.server.hub.commits.attributes import line_for
-from hubgate.server.hub.commits.commit import LARGE_FILE_BYTES
+from hubgate.server.hub.commits.model import LARGE_FILE_BYTES
 from hubgate.server.hub.git.objects import pointer_text
 
 pytestmark = pytest.mark.one_engine

@@ -13,6 +13,8 @@ from tests.bed.people import api, create_token, create_user
 from tests.bed.repos import create_commit, create_repo, send_commit, send_large
 from tests.bed.running_hub import RunningHub
 
+from hubgate.server.hub.commits.commit import BLOBS_AT_ONCE
+
 pytestmark = pytest.mark.one_engine
 
 NDJSON = {"content-type": "application/x-ndjson"}
@@ -32,6 +34,35 @@ def test_files_are_added_changed_and_deleted(hub: RunningHub) -> None:
         create_commit(ada, "ada/tiny", {"a.txt": b"changed"}, delete=["deep"])
         assert set(tree(ada, "ada/tiny")) == {"a.txt", "empty", ".gitattributes"}
         assert ada.get("/ada/tiny/resolve/main/a.txt").content == b"changed"
+
+
+def test_each_of_many_small_files_gets_its_own_content(hub: RunningHub) -> None:
+    """Few are written with the commit, more before it."""
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        for count in (BLOBS_AT_ONCE, 2 * BLOBS_AT_ONCE + 1):
+            files = {f"{count}/{number}.txt": b"%d of %d" % (number, count) for number in range(count)}
+            create_commit(ada, "ada/tiny", files)
+            entries = tree(ada, "ada/tiny")
+            for path, content in files.items():
+                assert entries[path]["oid"] == hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+def test_rules_and_card_of_the_last_commit_apply_to_the_next(hub: RunningHub) -> None:
+    """Both are in memory after a commit."""
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        create_commit(
+            ada, "ada/tiny", {"d/.gitattributes": b"*.x filter=lfs\n", "README.md": b"---\ntags: [one]\n---\n"}
+        )
+        create_commit(ada, "ada/tiny", {"d/a.x": b"large", "a.x": b"small"})
+        assert ["lfs" in tree(ada, "ada/tiny")[path] for path in ("d/a.x", "a.x")] == [True, False]
+        assert "one" in ada.get("/api/models/ada/tiny").json()["tags"]
+        create_commit(ada, "ada/tiny", {"README.md": b"---\ntags: [two]\n---\n"}, delete=["d/.gitattributes"])
+        create_commit(ada, "ada/tiny", {"d/b.x": b"small"})
+        assert ["lfs" in tree(ada, "ada/tiny")[path] for path in ("d/a.x", "d/b.x")] == [True, False]
+        tags = ada.get("/api/models/ada/tiny").json()["tags"]
+        assert ("two" in tags, "one" in tags) == (True, False)
 
 
 def test_stale_parent_is_rejected_with_the_text_clients_compare(hub: RunningHub) -> None:

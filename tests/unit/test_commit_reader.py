@@ -40,7 +40,7 @@ async def test_small_files_beyond_a_few_are_stored_on_disk(tmp_path: Path) -> No
     drafts = [content.file for content in contents if content.file is not None]
     assert all(draft.read_bytes() == b"x" * 50_000 for draft in drafts)
     assert in_memory + sum(draft.stat().st_size for draft in drafts) == 200 * 50_000
-    reading_it.clean_up()
+    await reading_it.clean_up()
     assert list(tmp_path.iterdir()) == []
 
 

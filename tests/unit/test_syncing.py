@@ -16,6 +16,7 @@ from hubgate.server.hub.git.writes import (
     Author,
     NewCommit,
     Put,
+    PutContent,
     Remove,
     write_blob,
     write_commit,
@@ -62,4 +63,7 @@ async def test_everything_a_commit_wrote_is_synced(tmp_path: Path) -> None:
     await write_tag(folder, "v1", second, "As published", ADA, START)
     assert unsynced(folder) == set()
     await write_commit(folder, NewCommit(None, [], "Empty", ADA, START))
+    assert unsynced(folder) == set()
+    few = [PutContent(f"few/{number}", b"few %d" % number) for number in range(40)]
+    await write_commit(folder, NewCommit(second, few, "Content written with the commit", ADA, START))
     assert unsynced(folder) == set()

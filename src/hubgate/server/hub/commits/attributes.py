@@ -15,6 +15,9 @@ ATTRIBUTES_FILE = ".gitattributes"
 # Bytes that are evaluated: rules may be written to be slow. The rest of the file is stored but ignored here.
 MAX_EVALUATED_BYTES = 256 * 1024
 MAX_RULES = 2_000
+# Of all files together, to be evaluated without a thread; a step is a rule and a letter of a path.
+MAX_QUICK_BYTES = 4 * 1024
+MAX_QUICK_STEPS = 4_000
 
 _ATTRIBUTES_NAME = ATTRIBUTES_FILE.encode()
 _LARGE_ATTRIBUTES = b"filter=lfs diff=lfs merge=lfs -text"
@@ -35,8 +38,14 @@ class Attributes(Struct, frozen=True):
 
     files: Sequence[tuple[str, str]]
 
+    def are_quick_for(self, paths: Sequence[str]) -> bool:
+        """Whether `large_among` is certain to take less than a millisecond, and needs no thread."""
+        size = sum(len(text) for _, text in self.files)
+        rules = sum(text.count("\n") + 1 for _, text in self.files)
+        return size <= MAX_QUICK_BYTES and rules * sum(map(len, paths)) <= MAX_QUICK_STEPS
+
     def large_among(self, paths: Iterable[str], seconds: float) -> set[str]:
-        """The paths that the rules declare as large files. Run in a thread: there may be many rules and files."""
+        """The paths that the rules declare as large files. Run in a thread unless `are_quick_for` these paths."""
         with time_limit(seconds):
             return {path for path in paths if self.is_large(path)}
 

@@ -2,7 +2,7 @@
 its head is unchanged. If the head has changed, the commit is retried, unless the request names a parent (412).
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -13,14 +13,17 @@ from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.model import User
 from hubgate.server.errors import NotFound, PreconditionFailed, Unavailable, Unprocessable
 from hubgate.server.events.payload import RefChange
-from hubgate.server.hub.commits.attributes import (
-    ATTRIBUTES_FILE,
-    MAX_EVALUATED_BYTES,
-    Attributes,
-    folders_of,
-    with_lines_for,
+from hubgate.server.hub.commits.attribute_files import (
+    attributes_after,
+    attributes_too_large,
+    paths_read_next,
+    read_content,
+    removed_paths,
+    with_lines,
 )
+from hubgate.server.hub.commits.attributes import ATTRIBUTES_FILE, folders_of
 from hubgate.server.hub.commits.model import (
+    LARGE_FILE_BYTES,
     AddFile,
     AddLargeFile,
     CommitRequest,
@@ -42,11 +45,12 @@ from hubgate.server.hub.git.paths import (
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.git.writes import (
     Author,
-    Change,
+    DraftChange,
     NewCommit,
     Put,
+    PutContent,
     Remove,
-    write_blob,
+    write_blobs,
     write_commit,
     write_file_as_blob,
 )
@@ -54,6 +58,7 @@ from hubgate.server.hub.guests.charges import Charge, charge_git_storage, charge
 from hubgate.server.hub.guests.marked_commits import mark
 from hubgate.server.hub.lfs import contents, stored_file
 from hubgate.server.hub.repos import store
+from hubgate.server.hub.repos.card import README
 from hubgate.server.hub.repos.lookup import Revision, revision_not_found
 from hubgate.server.hub.repos.model import Repo, is_pull_request, pull_request_of
 from hubgate.server.hub.repos.refs import RefConflict, move_refs
@@ -61,19 +66,17 @@ from hubgate.server.hub.repos.refs import RefConflict, move_refs
 # The exact text that existing clients look for.
 STALE_PARENT = "The branch was updated since you opened this page. Please refresh and try again."
 MAX_ATTEMPTS = 200
-# Larger files are stored as large files even if .gitattributes does not match them. Also the maximum size of
-# .gitattributes itself, to which lines are added in memory; a few hundred thousand lines are enough.
-LARGE_FILE_BYTES = 10 * 1024 * 1024
 # Bytes charged to guests per object, in addition to its content.
 OBJECT_OVERHEAD = 256
-# The error handler with which bytes that are not UTF-8 are written as they were read.
-LOSSLESS = "surrogateescape"
+# Up to this number, small files are written together with the commit, which saves a task for each; others before it,
+# in tasks of so many, since the branch is locked while a commit is written.
+BLOBS_AT_ONCE = 64
 
 
 class PreparedCommit(Struct, frozen=True):
     """The changes to trees, and the large files that .gitattributes does not match yet."""
 
-    changes: Sequence[Change]
+    changes: Sequence[DraftChange]
     undeclared: Sequence[str]
 
 
@@ -117,7 +120,8 @@ async def write_prepared(
     """Write the commit object. No ref points to it yet."""
     changes = await _with_attributes(repos.folders.of(repo.id), parent, request.operations, prepared)
     author = Author.of_user(user.name, repos.base_url)
-    draft = NewCommit(parent, changes, request.message, author, repos.clock())
+    read_next = [README, *paths_read_next(request.operations)]
+    draft = NewCommit(parent, changes, request.message, author, repos.clock(), read_next)
     new = await write_commit(repos.folders.of(repo.id), draft)
     failpoint.hit("commit-objects-landed")
     return new
@@ -126,14 +130,18 @@ async def write_prepared(
 async def prepare_commit(
     repos: Repos, repo: Repo, parent: str, request: CommitRequest, charge: Charge | None
 ) -> PreparedCommit:
-    """Write the blobs of all files. Before the first write everything is checked and a guest is charged for the whole
-    commit: blobs stay on disk even if the commit fails (attack O72).
+    """Check a commit, and write its files unless they are small and few. Before the first write everything is checked
+    and a guest is charged for the whole commit: blobs stay on disk even if the commit fails (attack O72).
     """
     folder, operations = repos.folders.of(repo.id), request.operations
     await _check_paths(folder, parent, operations)
     attributes = await attributes_after(folder, parent, operations)
     added_paths = [operation.path for operation in operations if not isinstance(operation, Delete)]
-    large = await in_thread(attributes.large_among, added_paths, repos.limits.matching_seconds)
+    seconds = repos.limits.matching_seconds
+    if attributes.are_quick_for(added_paths):
+        large = attributes.large_among(added_paths, seconds)
+    else:
+        large = await in_thread(attributes.large_among, added_paths, seconds)
     pointers = await _pointers(repos, repo, operations, charge)
     stored_as_large = {item.path for item in operations if _is_stored_as_large(item, pointers, large)}
     if ATTRIBUTES_FILE in stored_as_large:
@@ -143,11 +151,11 @@ async def prepare_commit(
     if missing := await use_files(repos, repo, charge, {oid for oid, _ in pointers.values()}):
         raise _not_uploaded(min(missing))
     if charge is not None:
-        rules = await _attributes_with_lines(folder, parent, operations, undeclared)
+        rules = await with_lines(folder, parent, operations, undeclared)
         size = await _size_in_git(folder, parent, request) + len(rules or b"")
         await charge_git_storage(repos, repo, charge, size)
     # Old paths are removed before anything is added: two files may swap their names.
-    removals, changes = list[Change](), list[Change]()
+    removals, changes = list[DraftChange](), list[DraftChange]()
     modes = await _modes_of_renamed(folder, parent, operations)
     for operation in operations:
         if isinstance(operation, Delete):
@@ -155,9 +163,29 @@ async def prepare_commit(
             continue
         if operation.old_path is not None and operation.old_path != operation.path:
             removals.append(Remove(operation.old_path))
-        blob = await _blob_for(repos, repo, operation, pointers, stored_as_large, charge)
-        changes.append(Put(operation.path, blob, modes.get(operation.old_path, FileMode.BLOB)))
-    return PreparedCommit([*removals, *changes], undeclared)
+        content = await _content_for(repos, repo, operation, pointers, stored_as_large, charge)
+        mode = modes.get(operation.old_path, FileMode.BLOB)
+        if content.file is not None:
+            changes.append(Put(operation.path, await write_file_as_blob(folder, content.file), mode))
+        else:
+            changes.append(PutContent(operation.path, content.data, mode))
+    return PreparedCommit([*removals, *await _written_unless_few(folder, changes)], undeclared)
+
+
+async def _written_unless_few(folder: Path, changes: Sequence[DraftChange]) -> Sequence[DraftChange]:
+    """Write the small files of a commit, unless they can be written together with it."""
+    small = [change for change in changes if isinstance(change, PutContent)]
+    if len(small) <= BLOBS_AT_ONCE:
+        return changes
+    shas = [
+        sha
+        for start in range(0, len(small), BLOBS_AT_ONCE)
+        for sha in await write_blobs(folder, [change.content for change in small[start : start + BLOBS_AT_ONCE]])
+    ]
+    ids = iter(shas)
+    return [
+        Put(change.path, next(ids), change.mode) if isinstance(change, PutContent) else change for change in changes
+    ]
 
 
 async def _modes_of_renamed(folder: Path, parent: str, operations: Sequence[Operation]) -> dict[str | None, int]:
@@ -175,7 +203,7 @@ async def _size_in_git(folder: Path, parent: str, request: CommitRequest) -> int
     contents = sum(item.content.size for item in operations if isinstance(item, AddFile))
     entries = sum(OBJECT_OVERHEAD + len(item.path) for item in operations)
     # A folder with both removals and additions is written twice.
-    shrunk = {directory for path in _removed_paths(operations) for directory in folders_of(path)}
+    shrunk = {directory for path in removed_paths(operations) for directory in folders_of(path)}
     grown = {"", *(directory for item in operations for directory in folders_of(item.path))}
     rewritten = await trees.size_of_folders(folder, parent, [*shrunk, *grown]) + OBJECT_OVERHEAD * len(shrunk | grown)
     return contents + entries + rewritten + OBJECT_OVERHEAD + len(request.message)
@@ -186,7 +214,7 @@ async def _check_paths(folder: Path, commit: str | None, operations: Sequence[Op
     for operation in operations:
         if not isinstance(operation, Delete):
             check_path(operation.path)
-    refused = [(path, refusal) for path in _removed_paths(operations) if (refusal := path_error(path))]
+    refused = [(path, refusal) for path in removed_paths(operations) if (refusal := path_error(path))]
     if not refused:
         return
     existing = (
@@ -210,7 +238,7 @@ async def _pointers(
         if isinstance(item, AddLargeFile):
             named[item.path] = item.oid, item.size
         elif isinstance(item, AddFile) and item.content.size <= objects.MAX_POINTER_BYTES:
-            pointer = objects.read_pointer(await in_thread(_read, item.content, item.content.size))
+            pointer = objects.read_pointer(await read_content(item.content, item.content.size))
             if pointer is not None:
                 named[item.path] = pointer.oid, pointer.size
     if hidden := await hidden_files(repos, repo, charge, {oid for oid, _ in named.values()}):
@@ -228,26 +256,30 @@ def _is_stored_as_large(item: Operation, pointers: Collection[str], large: Colle
 async def _check_gitmodules(operations: Sequence[Operation], stored_as_large: Collection[str]) -> None:
     for item in operations:
         if isinstance(item, AddFile) and item.path.lower() == GITMODULES_FILE and item.path not in stored_as_large:
-            check_gitmodules(await in_thread(_read, item.content, MAX_GITMODULES_BYTES + 1))
+            check_gitmodules(await read_content(item.content, MAX_GITMODULES_BYTES + 1))
 
 
-async def _blob_for(
+async def _content_for(
     repos: Repos,
     repo: Repo,
     operation: AddFile | AddLargeFile,
     pointers: Mapping[str, tuple[str, int]],
     stored_as_large: Collection[str],
     charge: Charge | None,
-) -> str:
-    """Write the blob of an added file: its content or an LFS pointer."""
-    folder, path = repos.folders.of(repo.id), operation.path
+) -> Content:
+    """What git stores of an added file: its content or an LFS pointer."""
+    path = operation.path
     if isinstance(operation, AddLargeFile) or (charge is not None and path in pointers):
         # Pointers of guests are in the canonical form, the only form that `hub/guests/sweep.py` knows.
-        return await write_blob(folder, objects.pointer_text(*pointers[path]))
+        return _in_memory(objects.pointer_text(*pointers[path]))
     if path in pointers or path not in stored_as_large:
-        return await _blob(folder, operation.content)
+        return operation.content
     oid = await stored_file.store_content(repos, repo, operation.content, charge)
-    return await write_blob(folder, objects.pointer_text(oid, operation.content.size))
+    return _in_memory(objects.pointer_text(oid, operation.content.size))
+
+
+def _in_memory(data: bytes) -> Content:
+    return Content(len(data), data)
 
 
 def is_large(size: int, *, by_name: bool) -> bool:
@@ -257,121 +289,19 @@ def is_large(size: int, *, by_name: bool) -> bool:
 
 async def _with_attributes(
     folder: Path, parent: str | None, operations: Sequence[Operation], prepared: PreparedCommit
-) -> Sequence[Change]:
+) -> Sequence[DraftChange]:
     """The changes with lines for new large files in .gitattributes, without which a clone would contain pointers. The
     lines are added to the file at `parent`, since concurrent commits may have added others.
     """
-    text = await _attributes_with_lines(folder, parent, operations, prepared.undeclared)
+    text = await with_lines(folder, parent, operations, prepared.undeclared)
     if text is None:
         return prepared.changes
-    put = Put(ATTRIBUTES_FILE, await write_blob(folder, text))
+    put = PutContent(ATTRIBUTES_FILE, text)
     changes = [
-        put if isinstance(change, Put) and change.path == ATTRIBUTES_FILE else change for change in prepared.changes
+        put if isinstance(change, Put | PutContent) and change.path == ATTRIBUTES_FILE else change
+        for change in prepared.changes
     ]
     return changes if put in changes else [*changes, put]
-
-
-async def _attributes_with_lines(
-    folder: Path, parent: str | None, operations: Sequence[Operation], undeclared: Sequence[str]
-) -> bytes | None:
-    """The whole .gitattributes with a line for each of these paths; None if it has them already."""
-    if not undeclared:
-        return None
-    before = await _attributes_text_after(folder, parent, operations)
-    text = await in_thread(with_lines_for, before, undeclared)
-    if len(text) > LARGE_FILE_BYTES:
-        raise _too_many_rules()
-    return text if text != before else None
-
-
-async def _attributes_text_after(folder: Path, commit: str | None, operations: Sequence[Operation]) -> bytes:
-    """The whole .gitattributes at the root after the operations."""
-    for operation in operations:
-        if isinstance(operation, AddFile) and operation.path == ATTRIBUTES_FILE:
-            return await in_thread(_read, operation.content, LARGE_FILE_BYTES)
-    if commit is None or ATTRIBUTES_FILE in _removed_paths(operations):
-        return b""
-    entry = await objects.entry_at(folder, commit, ATTRIBUTES_FILE)
-    if entry is None or entry.type is not objects.EntryType.FILE:
-        return b""
-    if entry.pointer is not None:
-        raise attributes_too_large()
-    if entry.size > LARGE_FILE_BYTES:
-        raise _too_many_rules()
-    return await objects.small_blob(folder, entry.sha)
-
-
-def _too_many_rules() -> Unprocessable:
-    return Unprocessable(
-        f"{ATTRIBUTES_FILE} would have more than {LARGE_FILE_BYTES:,} bytes with a line for each large file of this "
-        "commit. Replace its lines with a pattern, such as *.dat, and try again."
-    )
-
-
-def attributes_too_large() -> Unprocessable:
-    return Unprocessable(
-        f"{ATTRIBUTES_FILE} cannot be a large file itself: git uses it to find out which files are large. "
-        f"Commit it as text of at most {LARGE_FILE_BYTES:,} bytes."
-    )
-
-
-async def attributes_after(folder: Path, commit: str | None, operations: Sequence[Operation]) -> Attributes:
-    """The attributes after the operations."""
-    added_paths = [operation.path for operation in operations if not isinstance(operation, Delete)]
-    existing = await attributes_of(
-        folder, commit, {directory for path in added_paths for directory in folders_of(path)}
-    )
-    removed = _removed_paths(operations)
-    texts = {
-        directory: text
-        for directory, text in existing.files
-        if removed.isdisjoint(
-            [f"{directory}/{ATTRIBUTES_FILE}" if directory else ATTRIBUTES_FILE, directory, *folders_of(directory)]
-        )
-    }
-    for operation in operations:
-        directory, _, name = operation.path.rpartition("/")
-        if name == ATTRIBUTES_FILE and isinstance(operation, AddFile):
-            texts[directory] = (await in_thread(_read, operation.content, MAX_EVALUATED_BYTES + 1)).decode(
-                errors=LOSSLESS
-            )
-        elif name == ATTRIBUTES_FILE and isinstance(operation, AddLargeFile):
-            texts.pop(directory, None)
-    return Attributes(_outermost_first(texts.items()))
-
-
-def _removed_paths(operations: Sequence[Operation]) -> set[str]:
-    """The paths of files and folders that are deleted or renamed."""
-    deleted = {operation.path for operation in operations if isinstance(operation, Delete)}
-    renamed = {operation.old_path for operation in operations if not isinstance(operation, Delete)}
-    return deleted | {path for path in renamed if path is not None}
-
-
-async def attributes_of(folder: Path, commit: str | None, folders: Collection[str]) -> Attributes:
-    """The attributes in these folders and at the root."""
-    if commit is None:
-        return Attributes([])
-    folder_by_path = {
-        f"{directory}/{ATTRIBUTES_FILE}" if directory else ATTRIBUTES_FILE: directory for directory in {"", *folders}
-    }
-    found = await trees.file_prefixes(folder, commit, list(folder_by_path), MAX_EVALUATED_BYTES + 1)
-    return Attributes(_outermost_first((folder_by_path[path], text.decode(errors=LOSSLESS)) for path, text in found))
-
-
-def _outermost_first(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    return sorted(texts, key=lambda pair: (pair[0].count("/") if pair[0] else -1, pair[0]))
-
-
-async def start_of_text(folder: Path, commit: str, path: str) -> str | None:
-    """The beginning of a file, as much as is evaluated for patterns."""
-    found = await trees.file_prefixes(folder, commit, [path], MAX_EVALUATED_BYTES + 1)
-    return found[0][1].decode(errors=LOSSLESS) if found else None
-
-
-async def _blob(folder: Path, content: Content) -> str:
-    if content.file is not None:
-        return await write_file_as_blob(folder, content.file)
-    return await write_blob(folder, content.data)
 
 
 async def _check_uploaded(repos: Repos, repo: Repo, oid: str, declared_size: int | None) -> int:
@@ -397,13 +327,6 @@ async def head_of(repos: Repos, repo: Repo, ref: str) -> str:
 def check_parent(request: CommitRequest, head: str) -> None:
     if request.parent is not None and not head.startswith(request.parent.lower()):
         raise PreconditionFailed(STALE_PARENT)
-
-
-def _read(content: Content, max_bytes: int) -> bytes:
-    if content.file is None:
-        return content.data[:max_bytes]
-    with content.file.open("rb") as file:
-        return file.read(max_bytes)
 
 
 def writable_ref(revision: Revision) -> str:

@@ -5,6 +5,10 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+# Larger files are stored as large files even if .gitattributes does not match them. Also the maximum size of
+# .gitattributes itself, to which lines are added in memory; a few hundred thousand lines are enough.
+LARGE_FILE_BYTES = 10 * 1024 * 1024
+
 
 class Content(Struct, frozen=True):
     """The content of a file inside the request: `data` in memory if it is small, else `file` on disk."""

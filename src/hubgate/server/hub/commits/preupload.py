@@ -10,8 +10,9 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from hubgate.server.hub.commits.attribute_files import attributes_of, start_of_text
 from hubgate.server.hub.commits.attributes import Attributes, folders_of, ignore_rules
-from hubgate.server.hub.commits.commit import attributes_of, is_large, start_of_text
+from hubgate.server.hub.commits.commit import is_large
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import trees
 from hubgate.server.hub.git.objects import EntryType, TreeEntry

@@ -93,7 +93,11 @@ class CommitRequestReader:
             start = end + 1
         return buffer[start:]
 
-    def clean_up(self) -> None:
+    async def clean_up(self) -> None:
+        if self._temporaries:
+            await in_thread(self._delete_temporaries)
+
+    def _delete_temporaries(self) -> None:
         for temporary in self._temporaries:
             temporary.unlink(missing_ok=True)
 

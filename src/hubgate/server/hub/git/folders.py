@@ -8,6 +8,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -29,12 +30,17 @@ _CONFIG = """\
 """
 
 
+@lru_cache(maxsize=4_096)
+def _folder_of(root: Path, repo_id: str) -> Path:
+    # Two levels, so that no directory has a million entries; the end of an id is random, its beginning is a time.
+    return root / repo_id[-2:] / f"{repo_id}.git"
+
+
 class Folders(Struct, frozen=True):
     root: Path
 
     def of(self, repo_id: str) -> Path:
-        # Two levels, so that no directory has a million entries; the end of an id is random, its beginning is a time.
-        return self.root / repo_id[-2:] / f"{repo_id}.git"
+        return _folder_of(self.root, repo_id)
 
     def create(self, repo_id: str) -> Path:
         folder = self.of(repo_id)

@@ -176,23 +176,30 @@ _FILE_CACHE: SizedCache[tuple[str, str, str], FileAt] = SizedCache(
 
 async def file_at(folder: Path, commit: str, path: str) -> FileAt:
     """The entry at a path, with its content in git if it is a small file. Reads both in one task, or from a cache."""
-    key = (str(folder), commit, path)
-    found = _FILE_CACHE.get(key)
+    found = cached_file(folder, commit, path)
     if found is None:
-        found = await _file_at(folder, commit, path)
-        _FILE_CACHE.add(key, found, len(path) + len(found[1] or b""))
+        found = await read_repository(folder, lambda repo: file_in(repo, tree_of(repo, commit), path))
+        remember_file(folder, commit, path, found)
     return found
 
 
-async def _file_at(folder: Path, commit: str, path: str) -> FileAt:
-    def work(repo: pygit2.Repository) -> FileAt:
-        entry = entry_in(repo, tree_of(repo, commit), path)
-        if entry is None or entry.type is not EntryType.FILE:
-            return entry, None
-        small = entry.pointer is not None or entry.size <= MAX_BLOB_IN_MEMORY
-        return entry, blob_of(repo, entry.sha).data if small else None
+def cached_file(folder: Path, commit: str, path: str) -> FileAt | None:
+    """The result of `file_at`, if it is in the cache. Called on the event loop."""
+    return _FILE_CACHE.get((str(folder), commit, path))
 
-    return await read_repository(folder, work)
+
+def remember_file(folder: Path, commit: str, path: str, found: FileAt) -> None:
+    """Add what `file_in` found to the cache. Called on the event loop."""
+    _FILE_CACHE.add((str(folder), commit, path), found, len(path) + len(found[1] or b""))
+
+
+def file_in(repo: pygit2.Repository, tree: pygit2.Tree, path: str) -> FileAt:
+    """The entry at a path, with its content in git if it is a small file."""
+    entry = entry_in(repo, tree, path)
+    if entry is None or entry.type is not EntryType.FILE:
+        return entry, None
+    small = entry.pointer is not None or entry.size <= MAX_BLOB_IN_MEMORY
+    return entry, blob_of(repo, entry.sha).data if small else None
 
 
 async def small_blob(folder: Path, sha: str) -> bytes:

@@ -21,7 +21,7 @@ from pygit2.enums import FileMode, ObjectType
 from hubgate.server.clock import SECOND
 from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.hub.git.fsync import sync_objects
-from hubgate.server.hub.git.objects import repository, tree_of
+from hubgate.server.hub.git.objects import FileAt, file_in, remember_file, repository, tree_of
 from hubgate.server.hub.git.threads import in_thread
 
 # Smaller blobs are written too fast to block anything.
@@ -35,6 +35,14 @@ class Put(Struct, frozen=True):
     mode: int = FileMode.BLOB
 
 
+class PutContent(Struct, frozen=True):
+    """As `Put`, for a small blob that is written together with the commit."""
+
+    path: str
+    content: bytes
+    mode: int = FileMode.BLOB
+
+
 class Remove(Struct, frozen=True):
     """Deletion of a path: of a file, of a folder with its content, or of either if both flags are set."""
 
@@ -44,6 +52,7 @@ class Remove(Struct, frozen=True):
 
 
 Change = Put | Remove
+DraftChange = Change | PutContent
 
 
 class Author(Struct, frozen=True):
@@ -59,17 +68,30 @@ class Author(Struct, frozen=True):
 
 
 class NewCommit(Struct, frozen=True):
-    """A commit to be written. `parent` is None for a first commit."""
+    """A commit to be written. `parent` is None for a first commit. `read_next` are the paths of small files that will
+    be read from the new commit: they are added to the cache, which saves a task.
+    """
 
     parent: str | None
-    changes: Sequence[Change]
+    changes: Sequence[DraftChange]
     message: str
     author: Author
     now: int
+    read_next: Sequence[str] = ()
 
 
 async def write_blob(folder: Path, content: bytes) -> str:
-    return await in_thread(lambda: str(repository(folder).create_blob(content)))
+    return (await write_blobs(folder, [content]))[0]
+
+
+async def write_blobs(folder: Path, contents: Sequence[bytes]) -> list[str]:
+    """Write small blobs in one task."""
+
+    def work() -> list[str]:
+        repo = repository(folder)
+        return [_blob(repo, folder, content) for content in contents]
+
+    return await in_thread(work)
 
 
 async def write_file_as_blob(folder: Path, file: Path) -> str:
@@ -107,13 +129,22 @@ def _write_loose(folder: Path, source: BinaryIO, size: int) -> str:
 
 
 async def write_commit(folder: Path, draft: NewCommit) -> str:
-    return await in_thread(_write_commit, folder, draft)
+    def work() -> tuple[str, list[FileAt]]:
+        repo = repository(folder)
+        sha = _write_commit(repo, folder, draft)
+        tree = tree_of(repo, sha)
+        return sha, [file_in(repo, tree, path) for path in draft.read_next]
+
+    sha, files = await in_thread(work)
+    for path, file in zip(draft.read_next, files, strict=True):
+        remember_file(folder, sha, path, file)
+    return sha
 
 
-def _write_commit(folder: Path, draft: NewCommit) -> str:
-    repo = repository(folder)
-    removals, additions = _split_changes(draft.changes)
-    shas = [change.sha for change in draft.changes if isinstance(change, Put)]
+def _write_commit(repo: pygit2.Repository, folder: Path, draft: NewCommit) -> str:
+    stored = [_stored(repo, folder, change) for change in draft.changes]
+    removals, additions = _split_changes(stored)
+    shas = [change.sha for change in stored if isinstance(change, Put)]
     tree = tree_of(repo, draft.parent) if draft.parent else None
     # Removals first: a commit may turn a folder into a file and vice versa.
     for changes in (removals, additions):
@@ -126,6 +157,13 @@ def _write_commit(folder: Path, draft: NewCommit) -> str:
     commit = str(repo.create_commit(None, signature, signature, draft.message, root, parents))
     sync_objects(folder, [*shas, str(root), commit])
     return commit
+
+
+def _stored(repo: pygit2.Repository, folder: Path, change: DraftChange) -> Change:
+    """Write the blob of a change that has its content."""
+    if isinstance(change, PutContent):
+        return Put(change.path, _blob(repo, folder, change.content), change.mode)
+    return change
 
 
 @dataclass
@@ -253,9 +291,8 @@ async def write_first_commit(folder: Path, files: FilesByPath, message: str, aut
     """Write the first commit of a new repo."""
 
     def work() -> str:
-        repo = repository(folder)
-        puts = [Put(path, _blob(repo, folder, content)) for path, content in files.items()]
-        return _write_commit(folder, NewCommit(None, puts, message, author, now))
+        puts = [PutContent(path, content) for path, content in files.items()]
+        return _write_commit(repository(folder), folder, NewCommit(None, puts, message, author, now))
 
     return await in_thread(work)
 

@@ -45,6 +45,13 @@ _DATASET_FIELDS = (
 )
 
 
+# Most commits do not change the README. Parsed values take several times the bytes of the text.
+_SIZE_IN_MEMORY = 8
+_CARDS: objects.SizedCache[tuple[str, str, str], Card] = objects.SizedCache(
+    max_bytes=8 * 1024 * 1024, max_entry_bytes=256 * 1024
+)
+
+
 class BadFrontMatter(ValueError):
     """Invalid front matter. The message explains the problem to the author."""
 
@@ -55,7 +62,13 @@ async def card_at(folder: Path, commit: str | None, repo_type: str) -> Card:
     entry, content = await objects.file_at(folder, commit, README)
     if entry is None or entry.pointer or content is None:
         return NO_CARD
-    return await in_card_thread(card_of, content.decode(errors="replace"), repo_type)
+    # Of this repo: somebody could construct two files with the same id, but not for a repo of others.
+    key = (str(folder), entry.sha, repo_type)
+    card = _CARDS.get(key)
+    if card is None:
+        card = await in_card_thread(card_of, content.decode(errors="replace"), repo_type)
+        _CARDS.add(key, card, _SIZE_IN_MEMORY * len(content))
+    return card
 
 
 def card_of(readme: str, repo_type: str) -> Card:

@@ -10,8 +10,9 @@ from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.errors import Conflict, Unprocessable
 from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
+from hubgate.server.hub.commits.attribute_files import LOSSLESS, attributes_too_large
 from hubgate.server.hub.commits.attributes import ATTRIBUTES_FILE, Attributes, with_lines_for
-from hubgate.server.hub.commits.commit import LOSSLESS, attributes_too_large, is_large
+from hubgate.server.hub.commits.commit import is_large
 from hubgate.server.hub.commits.model import Content
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.objects import pointer_text, read_pointer

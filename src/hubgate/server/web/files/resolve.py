@@ -3,6 +3,7 @@
 Order of the checks: the caller may see the repo, has passed the repo's gate, the revision exists, the file exists.
 """
 
+from functools import lru_cache
 from urllib.parse import quote
 
 from hubgate.server.access.actions import Action
@@ -158,6 +159,7 @@ def file_headers(path: str) -> dict[str, str]:
     }
 
 
+@lru_cache(maxsize=512)
 def disposition(path: str) -> str:
     """Content-Disposition in printable ASCII: the full name percent-encoded, and a plain name for old clients (RFC
     6266).

@@ -18,7 +18,6 @@ from hubgate.server.hub.commits.preupload import Answer, Candidate, added_size, 
 from hubgate.server.hub.commits.request_reader import CommitRequestReader
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions.pull_requests import commit_as_pull_request
-from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.lfs.files import full_disk_named
 from hubgate.server.hub.quotas.quotas import check_announced
 from hubgate.server.hub.repos import lookup
@@ -92,7 +91,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
             create = commit_as_pull_request if destination.as_pull_request else commit
             created = await create(repos, repo, caller, ref, commit_request)
         finally:
-            await in_thread(reader.clean_up)
+            await reader.clean_up()
         address = repos.base_url + repo.path
         answer = CommitCreated(True, created.sha, f"{address}/commit/{created.sha}", "")
         if created.pull_request is not None:
