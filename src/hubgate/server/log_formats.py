@@ -25,7 +25,7 @@ def configure(log: str, stream: TextIO | None = None) -> None:
     output = sys.stderr if stream is None else stream
     # A service manager may have closed standard error.
     is_terminal = output is not None and output.isatty()
-    formatter: logging.Formatter = logs.JsonFormatter()
+    formatter: LineFormatter = logs.JsonFormatter()
     if log == "text" or (log == "" and is_terminal):
         formatter = TextFormatter(colour=is_terminal and shows_colour(os.environ))
     logs.configure(output, formatter=formatter)

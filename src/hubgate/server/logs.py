@@ -182,9 +182,7 @@ def summary_of(error: BaseException) -> str:
     return f"{name}: {error}" if quotable else name
 
 
-def configure(
-    stream: TextIO = sys.stderr, level: int = logging.INFO, formatter: LineFormatter | None = None
-) -> None:
+def configure(stream: TextIO = sys.stderr, level: int = logging.INFO, formatter: LineFormatter | None = None) -> None:
     handler = LineHandler(stream, formatter or JsonFormatter())
     # Our lines contain no thread or process data. The logging module documents these switches.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
