@@ -14,7 +14,8 @@ from hubgate.server.errors import NotFound
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.web.pages.api_reference.operations import Document, Shape, shapes, shapes_used_by
+from hubgate.server.web.pages.api_reference.examples import Document
+from hubgate.server.web.pages.api_reference.operations import Shape, shapes, shapes_used_by
 from hubgate.server.web.pages.api_reference.subjects import ApiSubject, subjects
 from hubgate.server.web.rendering import Pages
 

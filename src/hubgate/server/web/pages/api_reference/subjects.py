@@ -7,7 +7,8 @@ import re
 
 from msgspec import Struct, field
 
-from hubgate.server.web.pages.api_reference.operations import Document, Operation, operation
+from hubgate.server.web.pages.api_reference.examples import Document
+from hubgate.server.web.pages.api_reference.operations import Operation, operation
 
 _SETTINGS = "/api/(organizations/{name}/)?settings"
 _REPO = "/api/(models|datasets|spaces)/{namespace}/{repo}"
