@@ -111,7 +111,8 @@ def test_every_route_has_one_subject() -> None:
 def test_operation_without_a_subject_is_listed_last() -> None:
     operation = {"operationId": "x", "summary": "x", "responses": {}}
     paths = ["/unheard-of", "/healthz", "/api/settings/webhooks", "/api/organizations/{name}/settings/webhooks/{id}"]
-    found = subjects({"paths": {path: {"get": operation} for path in paths}})
+    servers = [{"url": "https://hub.example"}]
+    found = subjects({"servers": servers, "paths": {path: {"get": operation} for path in paths}})
     assert [(subject.title, len(subject.operations)) for subject in found] == [
         ("Webhooks and events", 2),
         ("Health and compatibility", 1),

@@ -160,7 +160,7 @@ def test_page_says_where_an_organizations_id_is_found(hub: RunningHub) -> None:
 def test_docs_index_links_to_every_page(hub: RunningHub) -> None:
     page = httpx.get(f"{hub.url}/docs").text
     assert '<a href="/docs">Docs</a>' in page, "in the footer of every page"
-    found = re.findall(r'<h2><a href="(/docs/[\w-]+)">', page)
+    found = re.findall(r'<li><a href="(/docs/[\w-]+)">', page)
     assert found == ["/docs/sign-in", "/docs/cimd", "/docs/protect", "/docs/webhooks", "/docs/api"]
     for address in found:
         assert httpx.get(hub.url + address).status_code == 200
