@@ -54,6 +54,7 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[_Row, ...]], ...] = (
         "From an empty folder to an account, a repo and a delivery.",
         (
             _guide("quick-start", "A hub on your computer, an account, a token, a repo and its first event."),
+            _guide("demo", "A hub with example content, an app and a receiver, with a tour of eight steps."),
             _guide("api-walk", "The same with curl, Python and JavaScript: repos, files and webhooks over HTTP."),
             _guide("clients", "hf, huggingface_hub, transformers, JavaScript and git-lfs with this hub."),
             _guide("client", "The Python library, for threads and for event loops."),
