@@ -38,9 +38,6 @@ def run(options: argparse.Namespace) -> int:
     demo = running.Demo(settings, options.app_port, options.receiver_port, _write)
     try:
         running.run(demo, reset=options.reset)
-    except KeyboardInterrupt:
-        # Before the hub serves. Afterwards the supervisor handles the signals.
-        return 0
     except OSError as error:
         raise StartupError(f"{error.strerror or error}") from error
     return 0

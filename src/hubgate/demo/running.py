@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -42,7 +43,8 @@ class Demo:
 
 def run(demo: Demo, *, reset: bool) -> None:
     """Serve until SIGTERM or SIGINT. A signal while the hub is filled ends the demo, and the next start begins anew."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _exit)
     # Fail before anything is deleted or written.
     require_git()
     bind(demo.settings.host, demo.settings.port).close()
@@ -66,6 +68,11 @@ def run(demo: Demo, *, reset: bool) -> None:
         receiver = create_receiver(addresses.hub, state.tokens["ada"], state.webhook_secret, _reporter(demo))
         with _serving(app.asgi(), app_listener), _serving(receiver, receiver_listener):
             serve(demo.settings, lambda *_: demo.write(tour.text(demo.folder, state, addresses)), demo.modules)
+
+
+def _exit(*_: object) -> None:
+    """Exit while the hub is filled. An exception could be raised anywhere, also while a file is being opened."""
+    os._exit(0)
 
 
 def _fill(demo: Demo, state: State, addresses: tour.Addresses, listener: socket.socket) -> None:
