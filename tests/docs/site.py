@@ -18,6 +18,7 @@ from posixpath import dirname, relpath
 from urllib.parse import urlsplit
 
 import httpx
+from anyio import to_thread
 from anyio.from_thread import start_blocking_portal
 
 from hubgate import __version__
@@ -62,12 +63,15 @@ def hub_without_socket() -> Iterator[Get]:
     """A hub as it is installed, with an empty database: the hubs of tests have routes that exist only in tests."""
     with tempfile.TemporaryDirectory() as data, start_blocking_portal() as portal:
         values = settings.load({"data_dir": data, "base_url": BASE_URL}, {})
-        with prepared(values):
+        # In a thread without an event loop: that of a browser may run in this one.
+        with contextlib.ExitStack() as stack:
+            stack.callback(portal.call, to_thread.run_sync, (opened := contextlib.ExitStack()).close)
+            portal.call(to_thread.run_sync, opened.enter_context, prepared(values))
             hub = portal.call(open_hub, values)
+            stack.callback(portal.call, hub.close)
             client = httpx.AsyncClient(transport=httpx.ASGITransport(build_app(hub)), base_url=BASE_URL)
+            stack.callback(portal.call, client.aclose)
             yield lambda address: portal.call(client.get, address)
-            portal.call(client.aclose)
-            portal.call(hub.close)
 
 
 def crawl(get: Get) -> dict[str, str]:
