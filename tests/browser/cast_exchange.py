@@ -9,6 +9,7 @@ from hubgate.server.clock import SECOND
 from hubgate.server.errors import HubError
 from hubgate.server.oauth.apps import management, privileges
 from hubgate.server.oauth.apps.model import App, ExchangeSettings
+from hubgate.server.oauth.exchange import store as exchange_store
 from hubgate.server.oauth.exchange.exchange import exchange
 from hubgate.server.resources import Hub
 
@@ -37,11 +38,11 @@ async def add_exchange(hub: Hub, acme: Organization, actor: Actor, emails: list[
     await privileges.set_exchange(hub.oauth, PORTAL, True, SYSTEM)
     asked = [(email, scope, _SERVER) for email in emails for scope in _WISHES]
     asked += [("former.member@example.org", None, _SERVER), (emails[0], "fly", _SERVER), (emails[0], None, _ELSEWHERE)]
-    app = await management.get(hub.oauth, Owner(org_id=acme.id), PORTAL)
     for number, (email, scope, visitor) in enumerate(asked):
         moment = hub.clock() + number * SECOND
+        subject = await hub.db.read(lambda tx, email=email: exchange_store.find(tx, PORTAL, email))
         try:
-            await exchange(replace(hub.oauth, clock=lambda moment=moment: moment), app, email, scope, visitor)
+            await exchange(replace(hub.oauth, clock=lambda moment=moment: moment), subject, email, scope, visitor)
         except HubError:
             # It is in the audit log.
             continue
