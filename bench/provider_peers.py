@@ -32,13 +32,16 @@ _SECRET = secrets.token_hex(20)
 _NAMES = [f"user-{number}" for number in range(USERS)]
 
 
-def new_key(algorithm: str) -> str:
-    """A private key for this algorithm, as PEM."""
-    key = ec.generate_private_key(ec.SECP256R1()) if algorithm == "ES256" else rsa.generate_private_key(65537, 2048)
+def new_key() -> str:
+    """A private key for ES256, as PEM."""
+    return _pem(ec.generate_private_key(ec.SECP256R1()))
+
+
+def _pem(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> str:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 
-_DJANGO_KEY = new_key("RS256")
+_DJANGO_KEY = _pem(rsa.generate_private_key(65537, 2048))
 
 
 def missing() -> str | None:
@@ -96,7 +99,7 @@ class OidcProvider:
 
 
 @contextlib.contextmanager
-def oidc_provider_process(folder: Path, key: str, algorithm: str) -> Iterator[OidcProvider]:
+def oidc_provider_process(folder: Path, key: str) -> Iterator[OidcProvider]:
     """Run oidc-provider with an app whose ID tokens are signed with this key, as PEM."""
     verifier, challenge = pkce_pair()
     plan = {
@@ -106,7 +109,6 @@ def oidc_provider_process(folder: Path, key: str, algorithm: str) -> Iterator[Oi
         "redirectUri": REDIRECT,
         "codeChallenge": challenge,
         "key": key,
-        "algorithm": algorithm,
     }
     program = (_PROGRAMS / "oidc_provider.mjs").read_text()
     with (folder / "oidc-provider.log").open("ab") as log:

@@ -30,9 +30,6 @@ from hubgate.server.resources import Hub
 ENGINES = (SQLITE, POSTGRES)
 # Names that say what a provider does: the hub stores everything durably and audits.
 OIDC, DJANGO = "oidc-provider, in memory", "django-oauth-toolkit, durable"
-# A setting of apps. A hub that does not have it signs with RS256, and then oidc-provider does as well.
-_ALGORITHM_SETTING = "id_token_signed_response_alg"
-ES256, RS256 = "ES256", "RS256"
 
 T = TypeVar("T")
 Contestants = dict[str, Contestant]
@@ -55,17 +52,16 @@ class _Servers:
 
 
 def measure(workspace: Workspace) -> Iterator[Table]:
-    algorithm = ES256 if _ALGORITHM_SETTING in App.__struct_fields__ else RS256
     folder = workspace.subfolder("providers-peers")
-    key = provider_peers.new_key(algorithm)
+    key = provider_peers.new_key()
     tokens = provider_peers.create_django_database(folder)
     with contextlib.ExitStack() as stack:
         runner = stack.enter_context(asyncio.Runner())
-        subject = Subject("providers", "OAuth providers", (), partial(_fixtures, workspace, algorithm))
+        subject = Subject("providers", "OAuth providers", (), partial(_fixtures, workspace))
         hubs = {name: run_engine(workspace, stack, runner, subject, name, pin=on_measured_core) for name in ENGINES}
-        oidc = stack.enter_context(provider_peers.oidc_provider_process(folder, key, algorithm))
+        oidc = stack.enter_context(provider_peers.oidc_provider_process(folder, key))
         django = DjangoProvider(stack.enter_context(provider_peers.django_process(folder)), tokens)
-        tables = _operations(workspace, stack, runner, _Servers(hubs, oidc, django), algorithm)
+        tables = _operations(workspace, stack, runner, _Servers(hubs, oidc, django))
         yield from _measure_requests(workspace, tables)
         hub_servers = {f"hub, {name}": engine.server for name, engine in hubs.items()}
         memory = {
@@ -76,7 +72,7 @@ def measure(workspace: Workspace) -> Iterator[Table]:
     }
     starts[OIDC] = partial(
         _seconds_until_ready,
-        partial(provider_peers.oidc_provider_process, folder, key, algorithm),
+        partial(provider_peers.oidc_provider_process, folder, key),
         lambda running: _address(running.server, "/.well-known/openid-configuration"),
     )
     starts[DJANGO] = partial(
@@ -91,9 +87,8 @@ def measure(workspace: Workspace) -> Iterator[Table]:
     yield table("From start to the first response", "ms", OIDC, samples, memory)
 
 
-async def _fixtures(workspace: Workspace, algorithm: str, hub: Hub) -> Fixtures:
-    settings = {_ALGORITHM_SETTING: algorithm} if algorithm == ES256 else {}
-    sign_ins = await create_sign_ins(hub, **settings)
+async def _fixtures(workspace: Workspace, hub: Hub) -> Fixtures:
+    sign_ins = await create_sign_ins(hub, id_token_signed_response_alg="ES256")
     await sign_ins.fill(int(STORED_PAIRS * workspace.budget.scale))
     return Fixtures(sign_ins, await create_exchanger(hub, stored=0))
 
@@ -103,7 +98,6 @@ def _operations(
     stack: contextlib.ExitStack,
     runner: asyncio.Runner,
     servers: _Servers,
-    algorithm: str,
 ) -> dict[str, Contestants]:
     """The contestants of each table; the first is the baseline."""
     oidc, django = servers.oidc, servers.django
@@ -151,11 +145,11 @@ def _operations(
             DJANGO: peer(django.server, django.device_starts),
             **hub("device start", operation("device", lambda on: on.exchanger.device_requests())),
         },
-        f"Code redeemed, ID token with {algorithm}": {
+        "Code redeemed, ID token with ES256": {
             OIDC: peer(oidc.server, partial(oidc.redemptions, codes), ONCE),
             **hub("code", operation("code", lambda on: on.sign_ins.redemptions(codes), ONCE)),
         },
-        f"Refresh, ID token with {algorithm}": {
+        "Refresh, ID token with ES256": {
             OIDC: peer(oidc.server, oidc.refreshes, ROTATE),
             **hub("refresh", operation("refresh", lambda on: on.sign_ins.refreshes(), ROTATE)),
         },

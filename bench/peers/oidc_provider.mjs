@@ -63,9 +63,9 @@ server.listen(0, "127.0.0.1", async () => {
         "urn:ietf:params:oauth:grant-type:device_code",
       ],
       scope: `${scope} offline_access read-repos`,
-      id_token_signed_response_alg: plan.algorithm,
+      id_token_signed_response_alg: "ES256",
     }],
-    jwks: { keys: [{ ...key, use: "sig", alg: plan.algorithm, kid: "key" }] },
+    jwks: { keys: [{ ...key, use: "sig", alg: "ES256", kid: "key" }] },
     scopes: ["openid", "offline_access", "read-repos"],
     claims: { openid: ["sub"], profile: ["name", "preferred_username"], email: ["email", "email_verified"] },
     features: {
