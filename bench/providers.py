@@ -24,7 +24,6 @@ from bench.operations import POSTGRES, SQLITE, TURN, Engine, Operation, Subject,
 from bench.provider_peers import DjangoProvider, OidcProvider
 from bench.sign_ins import SignIns, create_sign_ins
 from bench.workspace import Workspace
-from hubgate.server.oauth.apps.model import App
 from hubgate.server.resources import Hub
 
 ENGINES = (SQLITE, POSTGRES)
