@@ -200,8 +200,8 @@ def test_development_mode_is_explained_where_needed(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     settings = "HUBGATE_CIMD_ALLOW_HTTP_LOOPBACK=true and HUBGATE_EGRESS_ALLOW={}."
     with browser_of(hub, ada) as browser:
-        both = "HUBGATE_CIMD_ALLOW_HTTP_LOOPBACK=true \\\nHUBGATE_EGRESS_ALLOW=127.0.0.0/8 hubgate serve</code>"
-        assert both in browser.get(CHECK).text
+        both = "HUBGATE_CIMD_ALLOW_HTTP_LOOPBACK=true \\\nHUBGATE_EGRESS_ALLOW=127.0.0.0/8 hubgate serve"
+        assert code_on_page(browser.get(CHECK).text, "development-settings") == both
         for address, networks in (
             ("http://127.0.0.1:3000/app", "127.0.0.0/8"),
             ("https://127.0.0.1:3000/app", "127.0.0.0/8"),

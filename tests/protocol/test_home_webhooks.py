@@ -102,7 +102,7 @@ def test_busiest_webhooks_of_the_user_and_administered_organizations_are_shown(h
         hub.clock.advance(1)
         create_organization(hub, "acme", ada)
         body = {"url": f"{slow.url}/acmes", "watched": [{"type": "user", "name": "ada"}]}
-        acmes = program.post(f"/api{ACMES}", json=body).json()
+        acmes = program.post(f"/api{ACMES}", json=body).json()["webhook"]
         for name in ("one", "two"):
             create_repo(program, name)
         settle(hub)
