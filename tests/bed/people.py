@@ -129,6 +129,12 @@ def browser_of(hub: RunningHub, user: User | None = None) -> httpx.Client:
     return client
 
 
+def code_on_page(page: str, name: str) -> str:
+    """The text of a sample, without the spans that highlight it."""
+    (found,) = re.findall(rf'<code id="{name}">(.*?)</code>', page, re.DOTALL)
+    return unescape(re.sub(r"</?(?:span|mark)\b[^>]*>", "", found))
+
+
 def submit(client: httpx.Client, page: str, action: str | None = None, **fields: str | list[str]) -> httpx.Response:
     """Fetch `page`, fill a form on it and post it."""
     return fill_form(client, page, action, **fields)()

@@ -39,6 +39,11 @@ def test_doctor_names_each_failure(operator: Operator) -> None:
     assert "✕ fail permissions" in said.stdout
     assert "! warn public address: http://hub.example is plain http" in said.stdout
     (operator.folder / "data").chmod(0o700)
+    # In a container, where the hub listens on all addresses.
+    said = operator.run("doctor", "--host", "0.0.0.0", "--port", "8000")
+    assert "but its links point to http://127.0.0.1:8000" in said.stdout
+    said = operator.run("doctor", "--host", "0.0.0.0", "--base-url", "http://127.0.0.1:9000")
+    assert "ok   public address: http://127.0.0.1:9000" in said.stdout, "set on purpose"
     other = operator.run("doctor", HUBGATE_SECRET_KEY="another secret of at least thirty-two characters")
     assert other.returncode == 1
     assert "cannot be opened. Restore the secret that it was sealed with." in other.stdout

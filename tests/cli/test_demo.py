@@ -99,6 +99,7 @@ def started(folder: Path, *flags: str) -> Iterator[RunningDemo]:
 def test_tour_works_and_the_next_start_continues(tmp_path: Path) -> None:
     with started(tmp_path) as demo:
         demo.wait_for("Ctrl-C stops all")
+        assert '"message":"request"' not in demo.errors, "requests that fill the hub"
         with httpx.Client(base_url=demo.hub, verify=False) as browser:
             answer = submit(browser, "/login", username="ada", password=demo.password("ada"))
             assert answer.status_code == 303
@@ -108,6 +109,7 @@ def test_tour_works_and_the_next_start_continues(tmp_path: Path) -> None:
         assert len(re.findall(r"^\d\. ", demo.printed, re.MULTILINE)) == 8
         printed = [demo.run(command) for command in demo.commands]
         assert [text for text, least in zip(printed, PRINTED, strict=True) if least not in text] == []
+        assert all(text.endswith("\n") for text in printed), "the prompt of the terminal begins a line"
         until(partial(was_trained, demo.hub))
         until(lambda: "receiver: acme/reviews is now at" in demo.printed)
         assert '"level":"error"' not in demo.errors

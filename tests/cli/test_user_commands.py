@@ -306,9 +306,11 @@ def test_unreachable_hub_and_invalid_responses_are_one_line(tmp_path: Path) -> N
     host = server.url.removeprefix("http://")
     cure = "Check the address, and that the hub is running."
     assert (gone.returncode, gone.stderr) == (1, f"error: {host} cannot be reached: Connection refused. {cure}\n")
-    with run_hostile_server(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n") as server:
-        other = hubgate("whoami", "--endpoint", server.url, cwd=tmp_path, **alone).stderr
-    assert other.endswith("answered with status 404. Is this the address of a hub?\n")
+    plain_text = b"HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\nNot Found"
+    for foreign in (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", plain_text):
+        with run_hostile_server(foreign) as server:
+            other = hubgate("whoami", "--endpoint", server.url, cwd=tmp_path, **alone).stderr
+        assert other.endswith("answered with status 404. Is this the address of a hub?\n")
     unsaid = hubgate("whoami", cwd=tmp_path, HUBGATE_ENDPOINT=server.url, **alone).stderr
     assert unsaid.endswith(" refused. To use another hub: hubgate login --endpoint URL, or set HUBGATE_ENDPOINT\n")
 

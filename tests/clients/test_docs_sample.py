@@ -1,12 +1,9 @@
 """The Python sample on `/docs/sign-in`, extracted from the page and run as its last lines say."""
 
-import re
-from html import unescape
-
 import pytest
 from playwright.sync_api import Page, expect
 from tests.bed.apps import create_app
-from tests.bed.people import browser_of, create_organization, create_user
+from tests.bed.people import browser_of, code_on_page, create_organization, create_user
 from tests.bed.running_hub import RunningHub
 from tests.bed.sites import Site, decide, json_at, sign_in
 
@@ -28,12 +25,12 @@ def test_sample_handles_consent_denial_and_a_start_by_another_host_name(
     client = create_app(hub, olga, redirect_uris=(f"{its_site.url}/callback",), confidential=confidential)
     with browser_of(hub, olga) as owner:
         docs = owner.get(f"/docs/sign-in?app={client.id}").text
-    code = re.findall(r'<code id="snippet-python">(.*?)</code>', docs, re.DOTALL)[0]
+    code = code_on_page(docs, "snippet-python")
     port = its_site.url.rpartition(":")[2]
     told = f"uvicorn app:app --port {port}\n# Then open {its_site.url}/login\n# Use exactly this host name: cookies"
-    assert told in unescape(code)
+    assert told in code
     program = its_site.home / "app.py"
-    program.write_text(unescape(code) + SERVE)
+    program.write_text(code + SERVE)
     its_site.run_python("authlib", str(program), SESSION_SECRET="s" * 32, CLIENT_SECRET=client.secret or "")
 
     page.goto(f"{its_site.url}/login")

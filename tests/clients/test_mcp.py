@@ -10,7 +10,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from html import unescape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from tests.bed.apps import approve, create_app, tokens_for
 from tests.bed.cimd_documents import URL, store_document
 from tests.bed.clients import ENVIRONMENTS, Conversation
 from tests.bed.node import CLIENTS, NODE
-from tests.bed.people import browser_of, create_user
+from tests.bed.people import browser_of, code_on_page, create_user
 from tests.bed.processes import until
 from tests.bed.resource_servers import TOOLS, Api, register
 from tests.bed.running_hub import RunningHub
@@ -55,7 +54,7 @@ class Servers:
 def sample_on_page(hub: RunningHub, user: User, api: Api, name: str) -> str:
     with browser_of(hub, user) as browser:
         page = browser.get(f"/docs/protect?resource={api.server.id}").text
-    return unescape(re.findall(rf'<code id="snippet-{name}">(.*?)</code>', page, re.DOTALL)[0])
+    return code_on_page(page, f"snippet-{name}")
 
 
 def run_sample(hub: RunningHub, user: User, api: Api, name: str, where: Site) -> None:

@@ -15,7 +15,7 @@ import pytest
 from tests.attacks.test_o25_to_o32_documents import App, described, json_answer
 from tests.bed.apps import create_app
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import browser_of, create_organization, create_user, submit
+from tests.bed.people import browser_of, code_on_page, create_organization, create_user, submit
 from tests.bed.running_hub import RunningHub, run_hub
 
 pytestmark = pytest.mark.one_engine
@@ -30,7 +30,9 @@ def test_discovery_names_the_page(hub: RunningHub) -> None:
 
 
 def test_contents_have_a_heading_on_a_phone(hub: RunningHub) -> None:
-    assert "<summary>On this page</summary>" in httpx.get(hub.url + SIGN_IN).text
+    page = httpx.get(hub.url + SIGN_IN).text
+    assert "<summary>Documentation</summary>" in page
+    assert 'aria-label="On this page"' in page
 
 
 def test_code_samples_contain_the_developers_own_apps(hub: RunningHub) -> None:
@@ -46,19 +48,19 @@ def test_code_samples_contain_the_developers_own_apps(hub: RunningHub) -> None:
             assert "your-client-id" in page
             assert mine.id not in page.partition("<main")[2].partition('<form class="theme-form"')[0]
     with browser_of(hub, ada) as browser:
-        first = unescape(browser.get(SIGN_IN).text)
-        assert f'client_id="{mine.id}"' in first
+        first = browser.get(SIGN_IN).text
+        assert f'client_id="{mine.id}"' in code_on_page(first, "snippet-python")
         assert [name for name in ("Mine", "Public", "Ours", "Foreign") if f">{name}</option>" in first] == [
             "Mine",
             "Public",
             "Ours",
         ]
-        assert f'client_id="{ours.id}"' in unescape(browser.get(f"{SIGN_IN}?app={ours.id}").text)
-        without_secret = unescape(browser.get(f"{SIGN_IN}?app={public.id}").text)
-        assert "client.None()" in without_secret
+        assert f'client_id="{ours.id}"' in code_on_page(browser.get(f"{SIGN_IN}?app={ours.id}").text, "snippet-python")
+        without_secret = browser.get(f"{SIGN_IN}?app={public.id}").text
+        assert "client.None()" in code_on_page(without_secret, "snippet-openid-client")
         assert "CLIENT_SECRET" not in without_secret
-        stranger = unescape(browser.get(f"{SIGN_IN}?app={foreign.id}").text)
-        assert f'client_id="{foreign.id}"' not in stranger
+        stranger = browser.get(f"{SIGN_IN}?app={foreign.id}").text
+        assert foreign.id not in code_on_page(stranger, "snippet-python")
         assert "The requested app is not yours" in stranger
     with browser_of(hub, bob) as browser:
         assert ">Ours</option>" not in browser.get(SIGN_IN).text, "a member who is no admin"
@@ -69,8 +71,8 @@ def test_python_sample_is_valid_python(hub: RunningHub) -> None:
     odd = create_app(hub, ada, redirect_uris=("https://app.example/a'b$(id);&x=1",), scopes=())
     with browser_of(hub, ada) as browser:
         page = browser.get(f"{SIGN_IN}?app={odd.id}").text
-    found = re.findall(r'<code id="snippet-([\w-]+)">(.*?)</code>', page, re.DOTALL)
-    code = {name: unescape(text) for name, text in found}
+    names = re.findall(r'<code id="snippet-([\w-]+)">', page)
+    code = {name: code_on_page(page, f"snippet-{name}") for name in names}
     assert set(code) == {"curl", "python", "openid-client"}
     compile(code["python"], "python", "exec")
     # The shell reads it as one word with any content.
@@ -198,8 +200,8 @@ def test_development_mode_is_explained_where_needed(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     settings = "HUBGATE_CIMD_ALLOW_HTTP_LOOPBACK=true and HUBGATE_EGRESS_ALLOW={}."
     with browser_of(hub, ada) as browser:
-        both = "HUBGATE_CIMD_ALLOW_HTTP_LOOPBACK=true \\\nHUBGATE_EGRESS_ALLOW=127.0.0.0/8 hubgate serve</code>"
-        assert both in browser.get(CHECK).text
+        both = "HUBGATE_CIMD_ALLOW_HTTP_LOOPBACK=true \\\nHUBGATE_EGRESS_ALLOW=127.0.0.0/8 hubgate serve"
+        assert code_on_page(browser.get(CHECK).text, "development-settings") == both
         for address, networks in (
             ("http://127.0.0.1:3000/app", "127.0.0.0/8"),
             ("https://127.0.0.1:3000/app", "127.0.0.0/8"),

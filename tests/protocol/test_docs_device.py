@@ -1,12 +1,11 @@
 """The curl commands for devices, on `/docs/sign-in` and in docs/device.md, work."""
 
 import re
-from html import unescape
 
 import pytest
 from tests.bed import devices
 from tests.bed.apps import SCOPES, create_app
-from tests.bed.people import browser_of, create_user
+from tests.bed.people import browser_of, code_on_page, create_user
 from tests.bed.processes import ROOT
 from tests.bed.running_hub import RunningHub
 from tests.protocol.test_docs_tokens import curl
@@ -20,7 +19,7 @@ def test_curl_on_the_page_works(hub: RunningHub, confidential: bool) -> None:
     client = create_app(hub, ada, confidential=confidential)
     with browser_of(hub, ada) as browser:
         page = browser.get(f"/docs/sign-in?app={client.id}").text
-    text = unescape(re.findall(r'<code id="device-curl">(.*?)</code>', page, re.DOTALL)[0])
+    text = code_on_page(page, "device-curl")
     start, poll = re.split(r"(?m)^#.*\n", text)
     secret = {"CLIENT_SECRET": client.secret or ""}
     started = curl(start, **secret).json()

@@ -4,13 +4,12 @@ import base64
 import json
 import re
 import shlex
-from html import unescape
 from typing import Any
 
 import httpx
 import pytest
 from tests.bed.apps import SCOPES, Client, code_for, create_app, pkce_pair, tokens_for
-from tests.bed.people import api, browser_of, create_organization, create_token, create_user
+from tests.bed.people import api, browser_of, code_on_page, create_organization, create_token, create_user
 from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import User
@@ -26,7 +25,7 @@ def steps_of(client: Client, owner: User) -> dict[str, str]:
     """The curl commands, by the number of the step."""
     with browser_of(client.hub, owner) as browser:
         page = browser.get(f"{SIGN_IN}?app={client.id}").text
-    text = unescape(re.findall(r'<code id="snippet-curl">(.*?)</code>', page, re.DOTALL)[0])
+    text = code_on_page(page, "snippet-curl")
     parts = re.split(r"(?m)^# (\d)  .*\n", text)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
@@ -163,7 +162,10 @@ def test_docs_index_links_to_every_page(hub: RunningHub) -> None:
     found = re.findall(r'<li><a href="(/docs/[\w-]+)">', page)
     assert found == ["/docs/sign-in", "/docs/cimd", "/docs/protect", "/docs/webhooks", "/docs/api"]
     for address in found:
-        assert httpx.get(hub.url + address).status_code == 200
+        shown = httpx.get(hub.url + address)
+        assert shown.status_code == 200
+        in_navigation = f'<li><a href="{address}" aria-current="page">' in shown.text
+        assert in_navigation, f"{address} is beside its neighbours"
 
 
 def shape_of(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:

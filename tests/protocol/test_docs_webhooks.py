@@ -5,14 +5,13 @@ import re
 import subprocess
 import time
 from collections.abc import Callable
-from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.bed.engines import SqliteEngine, settings_for
 from tests.bed.node import NODE
-from tests.bed.people import api, create_token, create_user
+from tests.bed.people import api, code_on_page, create_token, create_user
 from tests.bed.processes import ROOT
 from tests.bed.repos import create_repo
 from tests.bed.running_hub import run_hub
@@ -47,10 +46,6 @@ def python(text: str) -> Verify:
     exec(text, names)
     verify: Verify = names["is_authentic"]
     return verify
-
-
-def on_page(page: str, name: str) -> str:
-    return unescape(re.findall(rf'<code id="{name}">(.*?)</code>', page, re.DOTALL)[0])
 
 
 def javascript(text: str) -> Verify:
@@ -90,7 +85,7 @@ def expect_strangers_are_refused(verify: Verify, key: str, sent: Received) -> No
 def test_samples_verify_with_a_secret(deliveries: dict[str, Any]) -> None:
     (written,) = re.findall(r"(?ms)^```python\n(.*?)```", DOCS)
     (script,) = re.findall(r"(?ms)^```js\n(.*?)```", DOCS)
-    shown = on_page(deliveries["page"], "verify-secret")
+    shown = code_on_page(deliveries["page"], "verify-secret")
     assert written.strip() == shown
     for key, sent in deliveries["with_secret"]:
         expect(python(shown), key, sent)
@@ -101,6 +96,6 @@ def test_samples_verify_with_a_secret(deliveries: dict[str, Any]) -> None:
 
 def test_samples_verify_with_the_public_key(deliveries: dict[str, Any]) -> None:
     for key, sent in deliveries["with_key"]:
-        verify = python(on_page(deliveries["page"], "verify-key"))
+        verify = python(code_on_page(deliveries["page"], "verify-key"))
         expect(verify, key, sent)
         expect_strangers_are_refused(verify, key, sent)

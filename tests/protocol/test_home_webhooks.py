@@ -91,7 +91,7 @@ def test_worst_webhooks_are_listed_first_with_the_number_of_others(
         assert more == []
 
 
-def test_busiest_webhooks_are_shown_with_their_last_day(hub: RunningHub, slow: Receiver) -> None:
+def test_busiest_webhooks_of_the_user_and_administered_organizations_are_shown(hub: RunningHub, slow: Receiver) -> None:
     slow.status = 200
     ada = create_user(hub, "ada")
     with api(hub, create_token(hub, ada)) as program, browser_of(hub, ada) as browser:
@@ -99,6 +99,10 @@ def test_busiest_webhooks_are_shown_with_their_last_day(hub: RunningHub, slow: R
         for number in range(6):
             create_webhook(program, f"{slow.url}/{number}", "org:acme")
         busy = create_webhook(program, slow.url, "user:ada")
+        hub.clock.advance(1)
+        create_organization(hub, "acme", ada)
+        body = {"url": f"{slow.url}/acmes", "watched": [{"type": "user", "name": "ada"}]}
+        acmes = program.post(f"/api{ACMES}", json=body).json()["webhook"]
         for name in ("one", "two"):
             create_repo(program, name)
         settle(hub)
@@ -109,7 +113,9 @@ def test_busiest_webhooks_are_shown_with_their_last_day(hub: RunningHub, slow: R
     assert len(rows) == 5
     assert f'href="{OWN}/{busy["id"]}"' in rows[0]
     assert 'aria-label="2 deliveries in the last 24 hours"' in rows[0]
-    assert [row.count("<svg") for row in rows] == [1, 0, 0, 0, 0]
+    assert f'href="{ACMES}/{acmes["id"]}"' in rows[1]
+    assert "of <bdi>acme</bdi>" in rows[1]
+    assert [row.count("<svg") for row in rows] == [1, 1, 0, 0, 0]
     assert f'<a href="{OWN}">All your webhooks</a>' in shown
 
 

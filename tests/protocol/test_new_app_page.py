@@ -100,7 +100,7 @@ def test_only_fitting_code_samples_are_shown(hub: RunningHub) -> None:
     with browser_of(hub, ada) as browser:
         for secret, fits in (("yes", False), ("no", True)):
             made = submit(browser, f"{OWN}/new", OWN, **{**FORM, "secret": secret})
-            code = unescape(made.text)
+            code = unescape(re.sub(r"</?(?:span|mark)\b[^>]*>", "", made.text))
             assert ("@huggingface/hub" in code) is fits
             assert (f'clientId: "{id_in(made)}"' in code) is fits
             assert f'redirect_uri: "{REDIRECT}"' in code

@@ -17,7 +17,7 @@ def origin_of(url: str) -> str:
     parts = urlsplit(url)
     port = parts.port
     if parts.scheme not in _PORTS or not parts.hostname:
-        raise ValueError(f"{url[:200]!r} is not an http or https address.")
+        raise ValueError(f"{url[:200]!r} is not an http or https address. An example: https://hub.example")
     if parts.username is not None or parts.password is not None:
         # httpx would send them as an Authorization header.
         raise ValueError("An address must not contain a user name or a password.")

@@ -95,7 +95,8 @@ def _message(response: Response) -> str:
         return error
     if "x-error-message" in response.headers:
         return sanitized(response.headers["x-error-message"])
-    if response.media_type == "text/plain":
+    # Plain text of another server, such as "Not Found", does not explain anything.
+    if response.media_type == "text/plain" and "x-request-id" in response.headers:
         return sanitized(response.body.decode("utf-8", "replace"))
     return ""
 

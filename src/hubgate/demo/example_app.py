@@ -24,6 +24,7 @@ _MAX_SESSIONS = 1000
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<link rel="icon" href="data:,">
 <title>Review Desk</title><style>
 :root {{ color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }}
 body {{ max-width: 40rem; margin: 3rem auto; padding: 0 1rem }}

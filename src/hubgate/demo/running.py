@@ -77,7 +77,7 @@ def _exit(*_: object) -> None:
 
 def _fill(demo: Demo, state: State, addresses: tour.Addresses, listener: socket.socket) -> None:
     migrate_database(demo.settings)
-    # Warnings of the month that is lived through, such as failing webhooks, are not the operator's.
+    # Requests and warnings of the month that is lived through, such as failing webhooks, are not the operator's.
     logging.getLogger().setLevel(logging.ERROR)
     receiver = PastReceiver()
     with _serving(receiver.app, listener.dup()):

@@ -97,7 +97,7 @@ def steps(folder: Path, state: State, addresses: Addresses) -> list[Step]:
             "An organization's server requests a token for lin, which the audit log records; operate the hub",
             (f"{acme}/audit-log", f"{hub}/operator"),
             (
-                as_user("ada", f'curl -s -u "$NIGHTLY_JOBS" {hub}/oauth/token {exchange}'),
+                as_user("ada", f'curl -s -w "\\n" -u "$NIGHTLY_JOBS" {hub}/oauth/token {exchange}'),
                 as_user("ada", "hubgate doctor"),
             ),
         ),

@@ -131,7 +131,7 @@ def _permissions(path: Path, limit: int, fix: str) -> Finding:
 
 def _public_address(settings: Settings) -> Finding:
     host = urlsplit(settings.base_url).hostname or ""
-    if is_loopback(host) and not is_loopback(settings.host):
+    if is_loopback(host) and not is_loopback(settings.host) and not settings.raw["base_url"]:
         text = f"the hub listens on {settings.host}, but its links point to {settings.base_url}. Set HUBGATE_BASE_URL."
         return Finding("public address", "warn", text)
     if settings.secure or is_loopback(host):

@@ -136,7 +136,10 @@ class LineHandler(logging.StreamHandler[TextIO]):
 
 
 def log_request(line: RequestLine) -> None:
-    for handler in logging.getLogger().handlers:
+    root = logging.getLogger()
+    if not root.isEnabledFor(logging.INFO):
+        return
+    for handler in root.handlers:
         if isinstance(handler, LineHandler):
             handler.add_request(line)
 

@@ -53,7 +53,7 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos, oauth: OAuth, webhook
         access_requests = await repos.db.read_long(lambda tx: gating_store.waiting(tx, managed, MAX_WAITING))
         memberships, more = first_rows(person.memberships)
         stored_webhooks = await lifecycle.list_webhooks(webhooks, Owner(person.user.id))
-        own_webhooks = await _busiest_first(webhooks, Owner(person.user.id), stored_webhooks)
+        busiest = await _busiest_webhooks(webhooks, person.user.id)
         user_id = person.user.id
         talks = await repos.db.read_long(lambda tx: discussions.open_with_participant(tx, user_id, RECENT_DISCUSSIONS))
         activity = await recent_activity(repos, identity, _sources(owners, stored_webhooks))
@@ -68,8 +68,8 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos, oauth: OAuth, webhook
             access_requests=access_requests,
             failing=failing,
             more_failing=more_failing,
-            webhooks=own_webhooks[:MAX_WEBHOOKS],
-            more_webhooks=len(own_webhooks) > MAX_WEBHOOKS,
+            webhooks=busiest[:MAX_WEBHOOKS],
+            more_webhooks=len(busiest) > MAX_WEBHOOKS,
             memberships=memberships,
             more=more,
             discussions=talks,
@@ -90,10 +90,10 @@ def _sources(owners: Sequence[str], stored_webhooks: Sequence[StoredWebhook]) ->
     )
 
 
-async def _busiest_first(
-    webhooks: Webhooks, owner: Owner, stored_webhooks: Sequence[StoredWebhook]
-) -> list[tuple[Webhook, str, Spark | None]]:
-    """The webhooks of an owner with their names and sparklines; those with the most deliveries first."""
-    totals = await hourly_totals(webhooks, owner) if stored_webhooks else {}
-    rows = [(one.webhook, name_of(one.webhook), spark(totals.get(one.webhook.id))) for one in stored_webhooks]
-    return sorted(rows, key=lambda row: -row[2].sum if row[2] else 0)
+async def _busiest_webhooks(webhooks: Webhooks, user_id: str) -> list[tuple[Webhook, str, str | None, Spark | None]]:
+    """Webhooks with their names, organizations and sparklines; one more than is shown, if there are more."""
+    found = await lifecycle.busiest_webhooks(webhooks, user_id, MAX_WEBHOOKS + 1)
+    totals: dict[str, list[int]] = {}
+    for owner in {Owner(one.user_id, one.org_id) for one, _ in found}:
+        totals |= await hourly_totals(webhooks, owner)
+    return [(one, name_of(one), organization, spark(totals.get(one.id))) for one, organization in found]

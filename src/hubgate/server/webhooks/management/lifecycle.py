@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from hubgate.server.accounts.model import Owner
 from hubgate.server.accounts.single_use_forms import VerifiedNonce, consume_nonce
 from hubgate.server.audit.model import Actor, EntryType
-from hubgate.server.clock import HOUR, SECOND
+from hubgate.server.clock import DAY, HOUR, SECOND
 from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.ids import is_id, new_id
 from hubgate.server.storage.database import Tx
@@ -241,6 +241,14 @@ async def shown_to_app(webhooks: Webhooks, found: Sequence[StoredWebhook], grant
         return StoredWebhook(stored.webhook, shown)
 
     return [stored if grant.manages(stored.webhook) else with_visible_names(stored) for stored in found]
+
+
+async def busiest_webhooks(webhooks: Webhooks, user_id: str, limit: int) -> list[tuple[Webhook, str | None]]:
+    """Webhooks of the user and of organizations the user administers, those with the most deliveries in a day first,
+    with the name of the organization.
+    """
+    since = webhooks.clock() // HOUR * HOUR - DAY + HOUR
+    return await webhooks.db.read_long(lambda tx: store.busiest(tx, user_id, since, limit))
 
 
 async def failing_webhooks(

@@ -173,13 +173,34 @@ class FailingWebhook(Struct, frozen=True):
         return urlsplit(self.url).path if self.url else ""
 
 
-# Suspended or failing webhooks of the user and of organizations the user administers.
+# Webhooks of the user and of organizations the user administers.
+_MANAGED = f"""
+    (w.user_id = :user_id OR w.org_id IN (
+        SELECT m.org_id FROM memberships m WHERE m.user_id = :user_id AND m.role = {int(Role.ADMIN)}))
+"""
+# Those that are suspended or failing.
 _NEEDING_ATTENTION = f"""
     FROM webhooks w LEFT JOIN organizations o ON o.id = w.org_id
-    WHERE (w.user_id = :user_id OR w.org_id IN (
-            SELECT m.org_id FROM memberships m WHERE m.user_id = :user_id AND m.role = {int(Role.ADMIN)}))
+    WHERE {_MANAGED}
         AND (w.state = '{SUSPENDED}' OR w.state = '{ENABLED}' AND w.failing_since < :failing_before)
 """
+
+
+async def busiest(tx: Tx, user_id: str, since: int, limit: int) -> list[tuple[Webhook, str | None]]:
+    """Webhooks that the user manages, those with the most deliveries since a time first, and the names of the
+    organizations that own them.
+    """
+    rows = await tx.all(
+        f"""
+        SELECT {COLUMNS}, o.name AS organization FROM webhooks w LEFT JOIN organizations o ON o.id = w.org_id
+        WHERE {_MANAGED}
+        ORDER BY (
+            SELECT COALESCE(sum(h.total), 0) FROM delivery_hours h WHERE h.webhook_id = w.id AND h.hour >= :since
+        ) DESC, w.created_at, w.id LIMIT :limit
+        """,
+        {"user_id": user_id, "since": since, "limit": limit},
+    )
+    return [(webhook_of(row), row["organization"]) for row in rows]
 
 
 async def failing_webhooks(tx: Tx, user_id: str, failing_before: int, limit: int) -> list[FailingWebhook]:

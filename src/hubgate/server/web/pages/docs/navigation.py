@@ -6,6 +6,7 @@ A new file in `docs/` needs a line here: a test fails for a page that no section
 import posixpath
 import re
 from functools import cache
+from typing import Any
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -189,6 +190,11 @@ def _title(group: str, name: str) -> str:
 @cache
 def by_address() -> dict[str, tuple[Section, DocLink]]:
     return {link.address: (section, link) for section in sections() for link in section.pages}
+
+
+def side_of(address: str) -> dict[str, Any]:
+    """What the navigation beside a page needs, for its template."""
+    return {"sections": sections(), "current": by_address()[address][0], "address": address}
 
 
 def resolve(target: str, group: str) -> str | None:

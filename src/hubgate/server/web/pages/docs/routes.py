@@ -13,7 +13,7 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.web.pages.docs import source
-from hubgate.server.web.pages.docs.navigation import INDEX, SEARCH, by_address, sections
+from hubgate.server.web.pages.docs.navigation import INDEX, SEARCH, by_address, sections, side_of
 from hubgate.server.web.pages.docs.rendering import CLIENT_ID, render
 from hubgate.server.web.pages.docs.searching import LONGEST_QUERY, find
 from hubgate.server.web.pages.oauth.developers import apps_of, choose_app
@@ -56,9 +56,8 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
                 "docs/page.html",
                 doc=doc,
                 text=_with_client_id(doc.html, chosen),
-                sections=sections(),
-                current=current,
-                address=address,
+                contents=[(f"#{heading.anchor}", heading.text) for heading in doc.headings if heading.level == 2],
+                **side_of(address),
                 previous=current.pages[place - 1] if place else None,
                 next=current.pages[place + 1] if place + 1 < len(current.pages) else None,
                 apps=apps,

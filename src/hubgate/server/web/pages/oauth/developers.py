@@ -23,6 +23,7 @@ from hubgate.server.oauth.tokens.model import CODE_LIFETIME, REFRESH_LIFETIME
 from hubgate.server.scopes import BUILT_IN_SCOPES, Risk
 from hubgate.server.web.buttons import LABEL, buttons
 from hubgate.server.web.oauth import userinfo
+from hubgate.server.web.pages.docs.navigation import side_of
 from hubgate.server.web.pages.oauth.quickstart import EXAMPLE, device_curl, snippets
 from hubgate.server.web.rendering import Pages
 from hubgate.server.web.untrusted_text import clean
@@ -58,6 +59,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
             request,
             "docs/sign_in.html",
             contents=_CONTENTS,
+            **side_of(SIGN_IN),
             apps=apps,
             chosen=chosen,
             is_example=chosen is EXAMPLE,
@@ -77,22 +79,22 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
         )
 
     async def show_form(request: HubRequest) -> Response:
-        return pages.page(request, _TEMPLATE, url=request.query().get("url", ""), findings=None)
+        return pages.page(request, _TEMPLATE, **side_of(CHECK), url=request.query().get("url", ""), findings=None)
 
     async def check(request: HubRequest, _: Caller) -> Response:
         """Fetch a document and show the results of all checks. Only for signed-in users: the hub sends a request."""
         url = request.form_fields.get("url").strip()
         if not url:
             errors = {"url": "Enter the address of the document."}
-            return pages.page(request, _TEMPLATE, errors=errors, url=url, findings=None)
+            return pages.page(request, _TEMPLATE, **side_of(CHECK), errors=errors, url=url, findings=None)
         try:
             findings = await oauth.documents.examine(url, caller=request.client_ip)
         except TooManyRequests as error:
-            return pages.show_errors(request, _TEMPLATE, error, "url", url=url, findings=None)
+            return pages.show_errors(request, _TEMPLATE, error, "url", **side_of(CHECK), url=url, findings=None)
         # Failed checks come first.
         ordered = sorted(findings, key=lambda finding: finding.passed)
         found = [(finding, clean(finding.found)[:LONGEST_FOUND]) for finding in ordered]
-        return pages.page(request, _TEMPLATE, url=url, findings=found)
+        return pages.page(request, _TEMPLATE, **side_of(CHECK), url=url, findings=found)
 
     page = Surface.PAGE
     return [

@@ -19,6 +19,7 @@ from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.resource_servers import management
 from hubgate.server.oauth.resource_servers.model import CHALLENGE_PATH, ResourceScope, ResourceServer
 from hubgate.server.oauth.tokens.access_jwt import LIFETIME_SECONDS
+from hubgate.server.web.pages.docs.navigation import side_of
 from hubgate.server.web.pages.oauth.quickstart import Snippet, sample
 from hubgate.server.web.rendering import Pages
 
@@ -31,10 +32,10 @@ EXAMPLE = ResourceServer(
 _PORT = 3000
 _METADATA_PATH = "/.well-known/oauth-protected-resource"
 _SAMPLES = (
-    ("fastapi", "Python with FastAPI: an API that introspects tokens", "protect/fastapi.txt"),
-    ("mcp", "Python with mcp: an MCP server that introspects tokens", "protect/mcp.txt"),
-    ("node", "Node with the MCP SDK: an MCP server that verifies JWTs", "protect/node.txt"),
-    ("curl", "Try it with curl", "protect/curl.txt"),
+    ("fastapi", "Python with FastAPI: an API that introspects tokens", "protect/fastapi.txt", "python"),
+    ("mcp", "Python with mcp: an MCP server that introspects tokens", "protect/mcp.txt", "python"),
+    ("node", "Node with the MCP SDK: an MCP server that verifies JWTs", "protect/node.txt", "javascript"),
+    ("curl", "Try it with curl", "protect/curl.txt", "sh"),
 )
 
 
@@ -48,6 +49,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
         return pages.page(
             request,
             "docs/protect.html",
+            **side_of(PATH),
             servers=servers,
             chosen=chosen,
             is_example=chosen is EXAMPLE,
@@ -61,7 +63,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
 
 def snippets(base_url: str, server: ResourceServer) -> list[Snippet]:
     values = _values(base_url, server)
-    return [Snippet(name, title, sample(file, values)) for name, title, file in _SAMPLES]
+    return [Snippet(name, title, sample(file, values, language)) for name, title, file, language in _SAMPLES]
 
 
 def _values(base_url: str, server: ResourceServer) -> Mapping[str, str]:

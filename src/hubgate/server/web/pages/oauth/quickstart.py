@@ -18,6 +18,7 @@ from msgspec import Struct
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.redirects import is_loopback
 from hubgate.server.scopes import join_scopes
+from hubgate.server.web.pages.docs.highlight import highlight
 
 # Shown if no app was chosen, or if the app lacks the value.
 EXAMPLE_ID = "your-client-id"
@@ -39,7 +40,7 @@ _FOLDER = Path(__file__).parents[2] / "templates"
 class Snippet(Struct, frozen=True):
     id: str
     title: str
-    # HTML, with placeholders marked.
+    # Highlighted HTML, with placeholders marked.
     text: Markup
 
 
@@ -60,15 +61,18 @@ def snippets(base_url: str, app: App) -> list[Snippet]:
     values = _values(base_url, app)
     kind = "secret" if app.confidential else "public"
     samples = [
-        ("curl", "curl", f"quickstart/curl-{kind}.txt"),
-        ("python", "Python with Authlib", f"quickstart/authlib-{kind}.txt"),
-        ("openid-client", "JavaScript with openid-client", f"quickstart/openid-client-{kind}.txt"),
+        ("curl", "curl", f"quickstart/curl-{kind}.txt", "sh"),
+        ("python", "Python with Authlib", f"quickstart/authlib-{kind}.txt", "python"),
+        ("openid-client", "JavaScript with openid-client", f"quickstart/openid-client-{kind}.txt", "javascript"),
     ]
     if not app.confidential:
         # This library does not support client secrets.
-        samples.append(("browser", "JavaScript with @huggingface/hub", "quickstart/huggingface-hub.txt"))
+        samples.append(("browser", "JavaScript with @huggingface/hub", "quickstart/huggingface-hub.txt", "javascript"))
     placeholder = "" if app.redirect_uris else EXAMPLE_REDIRECT
-    return [Snippet(name, title, _mark(_fill(file, values), placeholder)) for name, title, file in samples]
+    return [
+        Snippet(name, title, _mark(sample(file, values, language), placeholder))
+        for name, title, file, language in samples
+    ]
 
 
 def _values(base_url: str, app: App) -> Mapping[str, str]:
@@ -103,9 +107,9 @@ def _with_port(redirect: str) -> str:
     return redirect.replace(parts.netloc, f"{parts.netloc}:{OTHER_PORT}", 1)
 
 
-def sample(file: str, values: Mapping[str, str]) -> Markup:
-    """Sample code from a file under templates, with values for its placeholders."""
-    return Markup.escape(_fill(file, values))
+def sample(file: str, values: Mapping[str, str], language: str) -> Markup:
+    """Highlighted sample code from a file under templates, with values for its placeholders."""
+    return highlight(_fill(file, values), language)
 
 
 def _fill(name: str, values: Mapping[str, str]) -> str:
@@ -113,12 +117,12 @@ def _fill(name: str, values: Mapping[str, str]) -> str:
     return re.sub(r"@\{([a-z_]+)\}", lambda found: values[found.group(1)], _code(name))
 
 
-def _mark(text: str, placeholder: str) -> Markup:
-    """Mark the placeholder, both literal and percent-encoded."""
+def _mark(code: Markup, placeholder: str) -> Markup:
+    """Mark the placeholder, both literal and percent-encoded. It has no characters that HTML escapes."""
     if not placeholder:
-        return Markup.escape(text)
-    pieces = re.split(f"({re.escape(placeholder)}|{re.escape(quote(placeholder, safe=''))})", text)
-    return Markup("").join(Markup("<mark>{}</mark>").format(each) if at % 2 else each for at, each in enumerate(pieces))
+        return code
+    found = f"{re.escape(placeholder)}|{re.escape(quote(placeholder, safe=''))}"
+    return Markup(re.sub(found, lambda match: f"<mark>{match[0]}</mark>", code))  # noqa: S704 -- highlighted, so escaped
 
 
 @cache

@@ -11,6 +11,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.api.event_schemas import PATH as SCHEMAS
+from hubgate.server.web.pages.docs.navigation import side_of
 from hubgate.server.web.rendering import Pages
 from hubgate.server.webhooks.model import BACKOFF
 
@@ -49,14 +50,14 @@ def routes(pages: Pages) -> list[Route]:
     # Without `event`: it identifies the kind, which the heading already shows.
     every = _members({"repo": REPO, "webhook": WEBHOOK, "truncated": TRUNCATED})
     kinds = [(kind, _members(kind.extras), f"{SCHEMAS}/{kind.full_name}") for kind in Kind]
-    contents = [*_CONTENTS, *((f"#{kind.full_name}", f"{kind.scope} {kind.action}") for kind in Kind)]
     waits = [_format_duration(wait) for wait in BACKOFF]
 
     async def show(request: HubRequest) -> Response:
         return pages.page(
             request,
             "docs/webhooks.html",
-            contents=contents,
+            contents=_CONTENTS,
+            **side_of(PATH),
             headers=HEADERS,
             every=every,
             kinds=kinds,
