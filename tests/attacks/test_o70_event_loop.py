@@ -9,6 +9,8 @@ import httpx
 import pytest
 from tests.bed.call_counts import calls_on_loop
 from tests.bed.disconnecting_clients import OTHER, client_from
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_commit, create_repo
 from tests.bed.running_hub import RunningHub
 
 from hubgate.server.resources import Hub
@@ -74,3 +76,20 @@ def test_form_with_many_fields_before_a_file_is_read_in_one_pass(hub: RunningHub
         assert answer.status_code == 403
         # CPU time, which does not depend on other processes. With a copy for each field, it is several seconds.
         assert hub.call(seconds_of_loop) - before < 1
+
+
+def test_documentation_is_searched_in_a_thread(sqlite_hub: RunningHub) -> None:
+    """The first search renders all pages."""
+    with sqlite_hub.client() as visitor, calls_on_loop(sqlite_hub) as calls:
+        assert "doc-results" in visitor.get("/docs/search?q=webhook").text
+        assert calls["_score"] == 0
+
+
+def test_slow_rules_of_attributes_are_read_in_a_thread(sqlite_hub: RunningHub) -> None:
+    """A set of characters takes as long to read as hundreds of other characters of a rule."""
+    rules = b"[[:print:]]*" * 300 + b" filter=lfs\n"
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        with calls_on_loop(sqlite_hub) as calls:
+            create_commit(ada, "ada/tiny", {".gitattributes": rules, "a": b"a"})
+    assert calls["_bracket"] == 0

@@ -1,10 +1,13 @@
 """Log lines of requests are written together, a few times a second. None is lost, and none is out of order."""
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 from tests.bed.processes import TEST_BUILD, HubProcess, hub_process, until
+
+from hubgate.server.logs import MOST_WAITING, JsonFormatter, LineHandler, RequestLine
 
 
 def logged_ids(hub: HubProcess) -> list[str]:
@@ -35,3 +38,18 @@ def test_an_error_is_logged_at_once_and_after_the_requests_before_it(tmp_path: P
         client.get("/api/test/broken", headers={"x-request-id": "broken-request"})
         text = hub.errors
         assert 0 < text.index("earlier-request") < text.index("unexpected error")
+
+
+def test_full_disk_fails_no_request() -> None:
+    line = RequestLine("2026-01-01T00:00:00Z", "request-0001", "GET", "/healthz", 200, 1.0, "127.0.0.1", cut=False)
+
+    async def log(handler: LineHandler) -> None:
+        for _ in range(4 * MOST_WAITING):
+            handler.add_request(line)
+
+    full = Path("/dev/full").open("w", buffering=1)  # noqa: SIM115
+    handler = LineHandler(full, JsonFormatter())
+    asyncio.run(log(handler))
+    handler.flush()
+    with pytest.raises(OSError, match="No space left"):
+        full.close()

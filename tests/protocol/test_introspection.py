@@ -4,6 +4,7 @@ from urllib.parse import quote
 
 import pytest
 from tests.bed.apps import Client, create_app, tokens_for
+from tests.bed.call_counts import calls_on_loop
 from tests.bed.people import api, create_token, create_user
 from tests.bed.running_hub import RunningHub
 
@@ -85,3 +86,14 @@ def test_disabled_users_tokens_are_inactive(hub: RunningHub, client: Client, ada
     hub.call(lambda opened: operator_actions.disable(opened.accounts, ada))
     for kind in ("access_token", "refresh_token"):
         assert about(client, tokens[kind]) == INACTIVE
+
+
+def test_signature_is_verified_for_authenticated_apps_only(sqlite_hub: RunningHub) -> None:
+    """It takes longer to verify than everything else of a request."""
+    app = create_app(sqlite_hub, create_user(sqlite_hub, "olga"))
+    with sqlite_hub.client() as stranger, calls_on_loop(sqlite_hub) as calls:
+        sent = {"token": "e30.e30.e30"}
+        assert stranger.post("/oauth/introspect", data=sent, auth=(app.id, "wrong")).status_code == 401
+        assert calls["verified_claims"] == 0
+        assert about(app, sent["token"]) == INACTIVE
+        assert calls["verified_claims"] > 0

@@ -31,6 +31,8 @@ current_request_id: ContextVar[str | None] = ContextVar("request_id", default=No
 # How long the line of a request waits for others, in seconds, and how many wait at most.
 LONGEST_WAIT = 0.1
 MOST_WAITING = 16
+# As with other lines, the hub runs on if standard error was closed before or after its start, or its disk is full.
+_WRITE_ERRORS = (OSError, ValueError, AttributeError)
 
 HIDDEN = "[hidden]"
 _CREDENTIALS = re.compile(
@@ -114,25 +116,25 @@ class LineHandler(logging.StreamHandler[TextIO]):
         self.flush()
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._write_waiting()
+        with contextlib.suppress(*_WRITE_ERRORS):
+            self._write_waiting()
         super().emit(record)
 
     def flush(self) -> None:
         self.acquire()
         try:
-            self._write_waiting()
-            super().flush()
+            with contextlib.suppress(*_WRITE_ERRORS):
+                self._write_waiting()
+                super().flush()
         finally:
             self.release()
 
     def _write_waiting(self) -> None:
-        # As with other lines, the hub runs on if standard error was closed before or after its start.
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            while self._waiting:
-                text = self._waiting.popleft()
-                while self._waiting and len(text) + len(self._waiting[0]) <= select.PIPE_BUF:
-                    text += self._waiting.popleft()
-                self.stream.write(text)
+        while self._waiting:
+            text = self._waiting.popleft()
+            while self._waiting and len(text) + len(self._waiting[0]) <= select.PIPE_BUF:
+                text += self._waiting.popleft()
+            self.stream.write(text)
 
 
 def log_request(line: RequestLine) -> None:

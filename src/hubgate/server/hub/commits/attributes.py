@@ -40,6 +40,9 @@ class Attributes(Struct, frozen=True):
 
     def are_quick_for(self, paths: Sequence[str]) -> bool:
         """Whether `large_among` is certain to take less than a millisecond, and needs no thread."""
+        if any("[" in text for _, text in self.files):
+            # A set of characters takes as long to read as hundreds of other characters of a pattern.
+            return False
         size = sum(len(text) for _, text in self.files)
         rules = sum(text.count("\n") + 1 for _, text in self.files)
         return size <= MAX_QUICK_BYTES and rules * sum(map(len, paths)) <= MAX_QUICK_STEPS

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from hubgate.server.accounts.tokens.text import TokenKind
+from hubgate.server.accounts.tokens.text import TokenKind, read_token
 from hubgate.server.edge.routes import KIB, Route, public
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import FORM_TYPE, HubRequest
@@ -23,7 +23,7 @@ from hubgate.server.oauth.resource_servers import store as resource_store
 from hubgate.server.oauth.resource_servers.management import SECRET_PREFIX, owner_is_disabled
 from hubgate.server.oauth.resource_servers.model import ResourceServer
 from hubgate.server.oauth.tokens import store
-from hubgate.server.oauth.tokens.access_jwt import read_access_token
+from hubgate.server.oauth.tokens.access_jwt import read_access_token, read_jwt
 from hubgate.server.oauth.tokens.bearer import BearerTokens
 from hubgate.server.oauth.tokens.introspection import (
     Asked,
@@ -79,10 +79,12 @@ def routes(oauth: OAuth, bearer: BearerTokens) -> list[Route]:
         if given is None or not given.secret:
             asked = Asked(await _app(oauth, request, given), None)
         else:
-            read = await read_access_token(oauth, parameters.get("token") or "")
-            key = read[1] if read and read[0] is TokenKind.OAUTH else b""
-            find = partial(find_with_secret, oauth, token=key)
-            asked = await authenticate_with(oauth, given, request.client_ip, find)
+            text = parameters.get("token") or ""
+            read = read_token(text)
+            asked = await _asked(oauth, given, request, read)
+            # Not before the app is authenticated: a signature takes longer to verify than everything else.
+            if read is None and (of_jwt := await read_jwt(oauth, text)):
+                asked = await _asked(oauth, given, request, of_jwt)
         if not asked.app.confidential:
             raise InvalidClient("Only an app with a secret can introspect tokens.", basic=False)
         return JsonResponse(await introspect_for_app(oauth, asked, parameters.require("token")), headers=NO_STORE)
@@ -123,6 +125,14 @@ async def _app(oauth: OAuth, request: HubRequest, given: ClientCredentials | Non
     if given is None:
         raise InvalidClient("client_id is missing.", basic=False)
     return await authenticate(oauth, given, request.client_ip)
+
+
+async def _asked(
+    oauth: OAuth, given: ClientCredentials, request: HubRequest, read: tuple[TokenKind, bytes] | None
+) -> Asked:
+    """The app with this secret, and its access token with this key."""
+    key = read[1] if read and read[0] is TokenKind.OAUTH else b""
+    return await authenticate_with(oauth, given, request.client_ip, partial(find_with_secret, oauth, token=key))
 
 
 async def _resource_server(oauth: OAuth, given: ClientCredentials | None) -> ResourceServer | None:

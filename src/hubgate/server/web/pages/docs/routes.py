@@ -10,6 +10,7 @@ from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
+from hubgate.server.hub.git.threads import in_text_thread
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.web.pages.docs import source
@@ -38,7 +39,8 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
 
     async def search(request: HubRequest) -> Response:
         query = request.query().get("q", "")[:LONGEST_QUERY]
-        found = find(query, base_url)
+        # In a thread: the first search renders all pages.
+        found = await in_text_thread(find, query, base_url)
         return pages.page(request, "docs/search.html", query=query, found=found, sections=sections(), current=None)
 
     def show(group: str, parameter: str) -> Handler:
