@@ -222,35 +222,44 @@ def _check_scopes(
     """
     if not identity.is_scoped or rule.credential is RequiredCredential.ANY:
         return ALLOWED
-    lacking = [_in_registry_order(missing_read)] if missing_read else []
     # A rule without scopes is disjoint from every token: it fails closed.
-    if scopes.isdisjoint(sufficient):
-        lacking.insert(0, _in_registry_order(sufficient))
+    lacking = (sufficient,) if scopes.isdisjoint(sufficient) else ()
+    if missing_read:
+        lacking = (*lacking, missing_read)
     if not lacking:
         return ALLOWED
-    helpful = _in_registry_order(tuple(chain.from_iterable(lacking)))
-    # The registry lists the riskiest scopes first. A client requests every scope that a challenge names.
-    weakest = tuple(group[-1] for group in lacking)
-    needs = ", and ".join(" or ".join(group) for group in lacking)
-    if all(not identity.scopes.isdisjoint(group) for group in lacking):
-        if identity.kind is CredentialKind.FINE_GRAINED:
-            return forbid(
-                f"This token has the scope {needs} everywhere, which is not enough to {rule.verb_phrase}."
-                " Create a token that has it for this place.",
-                helpful,
-                weakest,
-            )
-        return forbid(
-            f"This app was granted access to the organization without the scope {needs}, so it cannot"
-            f" {rule.verb_phrase}. Authorize it again.",
-            helpful,
-            weakest,
-        )
-    return forbid(f"This token needs the scope {needs} to {rule.verb_phrase}.", helpful, weakest)
+    elsewhere = None if any(map(identity.scopes.isdisjoint, lacking)) else identity.kind
+    return _missing_scopes(rule.verb_phrase, lacking, elsewhere)
 
 
-# Cached: the rules name few combinations.
+# Cached: the rules name few combinations, and who am I asks for permissions only to leave fields out.
 @cache
+def _missing_scopes(
+    verb_phrase: str, lacking: tuple[tuple[str, ...], ...], elsewhere: CredentialKind | None
+) -> Decision:
+    """The decision on a token that lacks one scope of each group in `lacking`. `elsewhere` is the kind of a token that
+    has these scopes, but not on this resource.
+    """
+    groups = [_in_registry_order(group) for group in lacking]
+    helpful = _in_registry_order(tuple(chain.from_iterable(groups)))
+    # The registry lists the riskiest scopes first. A client requests every scope that a challenge names.
+    weakest = tuple(group[-1] for group in groups)
+    needs = ", and ".join(" or ".join(group) for group in groups)
+    if elsewhere is None:
+        reason = f"This token needs the scope {needs} to {verb_phrase}."
+    elif elsewhere is CredentialKind.FINE_GRAINED:
+        reason = (
+            f"This token has the scope {needs} everywhere, which is not enough to {verb_phrase}."
+            " Create a token that has it for this place."
+        )
+    else:
+        reason = (
+            f"This app was granted access to the organization without the scope {needs}, so it cannot"
+            f" {verb_phrase}. Authorize it again."
+        )
+    return forbid(reason, helpful, weakest)
+
+
 def _in_registry_order(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(scope.name for scope in BUILT_IN_SCOPES if scope.name in names)
 

@@ -77,16 +77,15 @@ _ORGANIZATION_END = _USER_END + 7
 
 def person_of(rows: Sequence[Row]) -> Person:
     """Build a person from rows that start with `store.PERSON`: each repeats the user, with at most one membership."""
-    first = tuple(rows[0])
     memberships, roles = [], {}
     for row in rows:
-        values = tuple(row)
-        if values[_USER_END] is not None:
-            role = roles[values[_USER_END]] = ROLES[values[_ORGANIZATION_END]]
-            memberships.append(Membership(Organization(*values[_USER_END:_ORGANIZATION_END]), role))
+        if row[_USER_END] is not None:
+            organization = Organization(*row[_USER_END:_ORGANIZATION_END])
+            role = roles[organization.id] = ROLES[row[_ORGANIZATION_END]]
+            memberships.append(Membership(organization, role))
     # Sorted here, because database engines sort dashes differently.
     memberships.sort(key=_by_name)
-    return Person(User(*first[:_USER_END]), memberships, roles)
+    return Person(User(*rows[0][:_USER_END]), memberships, roles)
 
 
 def _by_name(membership: Membership) -> str:

@@ -25,7 +25,7 @@ TOO_MANY_READS = "Too many lists or searches at once. Try again."
 
 
 class Row(Protocol):
-    """A row, indexed by column name or position; unpacks in column order."""
+    """A row, indexed by column name or position; unpacks in column order. A slice of it is a tuple."""
 
     def __getitem__(self, key: Any, /) -> Any: ...
     def __iter__(self) -> Iterator[Any]: ...

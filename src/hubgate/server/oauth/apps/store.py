@@ -157,7 +157,7 @@ async def drop_expired_secrets(tx: Tx, now: int, limit: int) -> int:
 
 def app_of(row: Row) -> App:
     """The app in a row that begins with the columns of `APP_COLUMNS`."""
-    return _app_of_values(tuple(row)[:APP_COLUMN_COUNT])
+    return _app_of_values(row[:APP_COLUMN_COUNT])
 
 
 @lru_cache(500)

@@ -7,12 +7,15 @@ from hubgate.server.secret import ServerSecret
 # No vowels, and no Y: 20 letters, 25 billion codes (RFC 8628, section 6.1).
 _LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 _LENGTH = 8
+_PLACES = tuple(len(_LETTERS) ** exponent for exponent in range(_LENGTH))
 _LONGEST_INPUT = 40
 _PURPOSE = "user code"
 
 
 def new_user_code() -> str:
-    letters = "".join(secrets.choice(_LETTERS) for _ in range(_LENGTH))
+    # One number, because each call asks the system for random bytes.
+    number = secrets.randbelow(len(_LETTERS) ** _LENGTH)
+    letters = "".join(_LETTERS[number // place % len(_LETTERS)] for place in _PLACES)
     return f"{letters[:4]}-{letters[4:]}"
 
 

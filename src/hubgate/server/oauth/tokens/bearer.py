@@ -58,7 +58,7 @@ class BearerTokens(Struct, frozen=True, dict=True):
         rows = await store.find_token(self.oauth.db, key, now)
         if not rows:
             return None
-        columns = TokenColumns(*tuple(rows[0])[-_TOKEN_COLUMN_COUNT:])
+        columns = TokenColumns(*rows[0][-_TOKEN_COLUMN_COUNT:])
         consent_id, used_at = columns.consent_id, columns.last_used_at
         is_due = used_at is None or now - used_at >= USE_RECORDING_INTERVAL
         if columns.supersedes is not None or (consent_id and is_due):
@@ -80,7 +80,7 @@ class BearerTokens(Struct, frozen=True, dict=True):
 def caller_of_rows(rows: Sequence[Row], base_url: str) -> Caller:
     """The caller from the rows of `store.FIND_TOKEN`, one for each membership and granted organization."""
     person = person_of(rows)
-    columns = [TokenColumns(*tuple(row)[-_TOKEN_COLUMN_COUNT:]) for row in rows]
+    columns = [TokenColumns(*row[-_TOKEN_COLUMN_COUNT:]) for row in rows]
     token = columns[0]
     resources = tuple(token.resources.split())
     token_scopes = frozenset(parse_scopes(token.scopes))

@@ -105,7 +105,7 @@ async def introspect(
     if row is None:
         return None
     app = app_of(row)
-    owner_id, org_id, self_registered, user_name, consented, resource_scopes, *columns = tuple(row)[APP_COLUMN_COUNT:]
+    owner_id, org_id, self_registered, user_name, consented, resource_scopes, *columns = row[APP_COLUMN_COUNT:]
     found = AppToken(*columns)
     # Null if the app is not registered.
     has_same_owner = self_registered == 0 and (owner_id, org_id) == (app.owner_id, app.org_id)
