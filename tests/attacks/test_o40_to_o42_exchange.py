@@ -192,12 +192,15 @@ def test_o40_change_between_the_decision_and_the_token_wins(
     assert outcome(before) == "invalid_grant"
     set_role(Role.WRITE)
     assert outcome(before) == "read-repos email profile openid"
-    limit(client, scopes=("profile",))
+    limit(client, scopes=("profile",), duration=600)
     assert outcome(before) == "profile"
+    assert 600 in {entry["data"].get("expiresIn") for entry in log_of(hub, ada)}
+    limit(client, daily_quota=1)
+    assert [outcome(before), outcome(before)] == ["profile", "temporarily_unavailable"]
     limit(client, paused=True)
     assert outcome(before) == "invalid_client"
     results = sorted(entry["data"]["result"] for entry in log_of(hub, ada))
-    assert results == [*["granted"] * 3, *["refused"] * 2], "all of them audited"
+    assert results == [*["granted"] * 4, *["refused"] * 3], "all of them audited"
 
 
 def _issue_unchecked(client: Client, user: User) -> Callable[[Hub], Awaitable[str]]:

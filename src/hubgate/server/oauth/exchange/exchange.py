@@ -76,16 +76,16 @@ async def _decide_again(
     """Decide in the transaction that stores the token, for an app with a quota or after a concurrent change."""
 
     async def unit(tx: Tx) -> ExchangeResult | HubError:
-        verdict = await decide_in(tx, oauth, app.client_id, email, scope, visitor.ip)
-        quota = app.exchange.daily_quota
+        current, verdict = await decide_in(tx, oauth, app, email, scope, visitor.ip)
+        quota = current.exchange.daily_quota
         if isinstance(verdict, Granted) and quota is not None:
             limit = quota_of(quota)
             if not await oauth.limiter.count_in(tx, limit, app.client_id):
                 verdict = quota_exceeded(limit, await oauth.limiter.seconds_left(tx, limit, app.client_id))
         if isinstance(verdict, Refused):
-            await _record_audit(tx, app, _refusal_entry(email, verdict), visitor, now)
+            await _record_audit(tx, current, _refusal_entry(email, verdict), visitor, now)
             return verdict.error
-        return await _issue_token(tx, app, verdict, visitor, now)
+        return await _issue_token(tx, current, verdict, visitor, now)
 
     try:
         outcome = await oauth.db.write(unit)
@@ -108,8 +108,8 @@ async def dry_run(oauth: OAuth, app: App, email: str, scope: str | None, ip: str
         return Refused(refusal, refusal.message)
 
     async def unit(tx: Tx) -> Granted | Refused:
-        verdict = await decide_in(tx, oauth, app.client_id, email, scope, ip)
-        quota = app.exchange.daily_quota
+        current, verdict = await decide_in(tx, oauth, app, email, scope, ip)
+        quota = current.exchange.daily_quota
         if isinstance(verdict, Granted) and quota is not None:
             limit = quota_of(quota)
             if await oauth.limiter.is_full(tx, limit, app.client_id):
@@ -133,14 +133,16 @@ def check_subject(email: str) -> str:
 
 
 async def decide_in(
-    tx: Tx, oauth: OAuth, client_id: str, email: str, scope: str | None, ip: str | None
-) -> Granted | Refused:
-    """Decide about an exchange. The member is always looked up, so that timing reveals nothing."""
-    found = await store.find(tx, client_id, stored_form(email))
+    tx: Tx, oauth: OAuth, app: App, email: str, scope: str | None, ip: str | None
+) -> tuple[App, Granted | Refused]:
+    """Decide about an exchange, by the app's settings at this time, which are returned as well. The member is always
+    looked up, so that timing reveals nothing.
+    """
+    found = await store.find(tx, app.client_id, stored_form(email))
     if found is None:
         gone = InvalidClient(basic=True)
-        return Refused(gone, gone.message)
-    return decide(oauth, Facts(found, ip, scope))
+        return app, Refused(gone, gone.message)
+    return found.app, decide(oauth, Facts(found, ip, scope))
 
 
 def stored_form(email: str) -> str:
