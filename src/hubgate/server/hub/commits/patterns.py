@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from time import monotonic
+from time import thread_time
 
 from msgspec import Struct
 
@@ -49,8 +49,10 @@ _DEADLINE = _Deadline()
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Limit the time for matching in this thread; `check_time` raises Unprocessable after it."""
-    _DEADLINE.deadline = monotonic() + seconds
+    """Limit the CPU time for matching in this thread, so that load does not count; `check_time` raises Unprocessable
+    after it.
+    """
+    _DEADLINE.deadline = thread_time() + seconds
     try:
         yield
     finally:
@@ -58,7 +60,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 
 def check_time() -> None:
-    if monotonic() > _DEADLINE.deadline:
+    if thread_time() > _DEADLINE.deadline:
         raise Unprocessable("The rules of .gitattributes or .gitignore take too long for so many files.")
 
 
