@@ -22,7 +22,7 @@ help:
 	@echo "make faults   run the fault tests with full counts (about 40 minutes on two cores)"
 	@echo "make lint     run ruff, mypy, and a check for idioms to avoid"
 	@echo "make format   format the code with ruff"
-	@echo "make shots    take screenshots of every page, both themes, phone and desktop"
+	@echo "make shots    take screenshots of every page, both themes, phone and desktop, and the README's from the demo"
 	@echo "make bench    run the benchmarks and print tables of ratios"
 	@echo "make contract regenerate contract/ and docs/reference/ from the routes, a running hub and the code"
 	@echo "make docs     build the documentation as a static site in build/docs, and check its links"
@@ -64,6 +64,7 @@ format: $(VENV)/dev.stamp
 shots: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.bed.browser
 	@$(BIN)/python -m tests.browser.shots shots
+	@$(BIN)/python -m tests.browser.pictures docs/pictures
 
 setup: $(VENV)/dev.stamp $(VENV)/clients.stamp
 

@@ -24,6 +24,7 @@
     s3_server.py   a real S3-compatible server; go_programs.py builds it, and git-lfs
     clients.py     public clients, each in a virtual environment; node.py, JavaScript clients; sites.py, web apps
     browser.py     a real Chromium
+    demo.py        `hubgate demo` and what it prints
     plugin.py      the fixtures; groups.py, the suite as `make test` runs it; times.py, where a run spends its time
 
 No part of the hub is mocked. The clock, randomness and remote services are passed in.
