@@ -132,7 +132,11 @@ def browser_of(hub: RunningHub, user: User | None = None) -> httpx.Client:
 def code_on_page(page: str, name: str) -> str:
     """The text of a sample, without the spans that highlight it."""
     (found,) = re.findall(rf'<code id="{name}">(.*?)</code>', page, re.DOTALL)
-    return unescape(re.sub(r"</?(?:span|mark)\b[^>]*>", "", found))
+    return without_highlighting(found)
+
+
+def without_highlighting(page: str) -> str:
+    return unescape(re.sub(r"</?(?:span|mark)\b[^>]*>", "", page))
 
 
 def submit(client: httpx.Client, page: str, action: str | None = None, **fields: str | list[str]) -> httpx.Response:

@@ -1,10 +1,10 @@
 """Log lines of requests are written together, a few times a second. None is lost, and none is out of order."""
 
-import asyncio
 import json
 from pathlib import Path
 
 import pytest
+from tests.bed.blocking import run_blocking
 from tests.bed.processes import TEST_BUILD, HubProcess, hub_process, until
 
 from hubgate.server.logs import MOST_WAITING, JsonFormatter, LineHandler, RequestLine
@@ -49,7 +49,7 @@ def test_full_disk_fails_no_request() -> None:
 
     full = Path("/dev/full").open("w", buffering=1)  # noqa: SIM115
     handler = LineHandler(full, JsonFormatter())
-    asyncio.run(log(handler))
+    run_blocking(log(handler))
     handler.flush()
     with pytest.raises(OSError, match="No space left"):
         full.close()

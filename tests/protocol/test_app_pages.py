@@ -1,7 +1,6 @@
 """The pages of a user's and of an organization's apps: a secret is shown once, a form works once."""
 
 import re
-from html import unescape
 
 import httpx
 import pytest
@@ -10,7 +9,17 @@ from tests.bed.apps import create_app, tokens_for
 from tests.bed.dump import dump
 from tests.bed.exchange import create_exchange_app
 from tests.bed.organizations import entries_of
-from tests.bed.people import Page, api, browser_of, create_organization, create_token, create_user, post, submit
+from tests.bed.people import (
+    Page,
+    api,
+    browser_of,
+    create_organization,
+    create_token,
+    create_user,
+    post,
+    submit,
+    without_highlighting,
+)
 from tests.bed.running_hub import RunningHub
 from tests.protocol.test_apps_api import authenticates
 
@@ -66,7 +75,7 @@ def test_new_app_page_shows_the_secret_and_a_quick_start(hub: RunningHub, root: 
         assert KEEP_IT not in made.text, "the app cannot exchange tokens yet"
         client_id, secret = id_in(made), secret_in(made)
         assert authenticates(hub, client_id, secret)
-        code = unescape(made.text)
+        code = without_highlighting(made.text)
         for piece in (
             f'-u "{client_id}:$CLIENT_SECRET"',
             f'client_id="{client_id}"',
@@ -109,8 +118,9 @@ def test_public_app_is_created_without_a_secret(hub: RunningHub) -> None:
     with browser_of(hub, ada) as browser:
         made = submit(browser, f"{OWN}/new", OWN, **{**FORM, "secret": "no"})
         assert ONCE not in made.text
-        assert 'token_endpoint_auth_method": "none"' in unescape(made.text)
-        assert f"-d client_id={id_in(made)}" in made.text
+        code = without_highlighting(made.text)
+        assert 'token_endpoint_auth_method": "none"' in code
+        assert f"-d client_id={id_in(made)}" in code
         assert "A public app" in browser.get(f"{OWN}/{id_in(made)}").text
     assert authenticates(hub, id_in(made), None)
 

@@ -34,6 +34,8 @@ MOST_WAITING = 16
 # As with other lines, the hub runs on if standard error was closed before or after its start, or its disk is full.
 _WRITE_ERRORS = (OSError, ValueError, AttributeError)
 
+_requests = logging.getLogger("hubgate.http")
+
 HIDDEN = "[hidden]"
 _CREDENTIALS = re.compile(
     r"hf(?:cs|rs)?_[A-Za-z0-9_\-.~+/]{4,}"
@@ -138,10 +140,9 @@ class LineHandler(logging.StreamHandler[TextIO]):
 
 
 def log_request(line: RequestLine) -> None:
-    root = logging.getLogger()
-    if not root.isEnabledFor(logging.INFO):
+    if not _requests.isEnabledFor(logging.INFO):
         return
-    for handler in root.handlers:
+    for handler in logging.getLogger().handlers:
         if isinstance(handler, LineHandler):
             handler.add_request(line)
 
