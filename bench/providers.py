@@ -168,7 +168,7 @@ def _measure_requests(workspace: Workspace, tables: Mapping[str, Contestants]) -
 def _memory(server: Server) -> dict[str, float]:
     """Proportional memory in MiB, after the load: of the process that answers requests, and of all processes."""
     sizes = {pid: _proportional_mib(pid) for pid in (server.pid, *children_of(server.pid))}
-    answering = [pid for pid in sizes if b"worker.web" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    answering = [pid for pid in sizes if Path(f"/proc/{pid}/comm").read_text() == "hubgate-web\n"]
     return {"web MiB": sizes[answering[0]] if answering else max(sizes.values()), "all MiB": sum(sizes.values())}
 
 

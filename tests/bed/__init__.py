@@ -3,8 +3,8 @@
     postgres.py    real PostgreSQL servers of the supported versions
     engines.py     a fresh, migrated database on either engine, in milliseconds
     running_hub.py a hub on a real socket in this process, with a frozen clock
-    processes.py   `hubgate serve` in a separate process that a test can kill; fork_server.py and forked_serve.py start
-                   it without importing all modules again
+    processes.py   `hubgate serve` in a separate process that a test can kill; fork_server.py starts it
+                   without importing all modules again
     operator.py    the operator's shell
     people.py      users, tokens and signed-in browsers; organizations.py, helpers for organizations
     apps.py        third-party apps and the steps of signing in to them; cimd_documents.py, apps that were never

@@ -17,20 +17,16 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import IO, NoReturn
 
 from tests.bed.processes import HUBGATE, environment, until
 
-from hubgate.cli.commands import COMMANDS
 from hubgate.cli.main import main
 
-SERVE = "tests.bed.forked_serve"
 # Alembic creates the schema of each new database.
 _MODULES = (
-    SERVE,
     "tests.bed.testserve",
     "hubgate.server.worker.web",
     "hubgate.server.worker.background",
@@ -203,7 +199,7 @@ def _run_command(command: list[str], folder: str, variables: dict[str, str], str
     status = 1
     try:
         if module == HUBGATE[2]:
-            main(arguments, [replace(one, module=SERVE) if one.name == "serve" else one for one in COMMANDS])
+            main(arguments)
         else:
             importlib.import_module(module).main()
             status = 0

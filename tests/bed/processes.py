@@ -25,7 +25,14 @@ TEST_BUILD = [sys.executable, "-m", "tests.bed.testserve"]
 
 def environment(**more: str) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("HUBGATE_")}
-    return {**inherited, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "PYTHONWARNINGS": "error", **more}
+    return {
+        **inherited,
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}",
+        "PYTHONWARNINGS": "error",
+        # As `make` does: a shell that disables bytecode would let every process compile all modules again.
+        "PYTHONDONTWRITEBYTECODE": "",
+        **more,
+    }
 
 
 def hubgate(*arguments: str, cwd: Path, stdin: bytes = b"", **variables: str) -> "subprocess.CompletedProcess[str]":

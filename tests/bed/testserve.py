@@ -3,7 +3,6 @@
 import argparse
 
 from tests.bed import testdeliver, testweb
-from tests.bed.forked_serve import fork_module
 
 from hubgate.cli import hub_settings
 from hubgate.server import logs
@@ -19,7 +18,7 @@ def main() -> None:
     serve(
         settings,
         lambda ready, _: print(f"ready: {ready.base_url}", flush=True),
-        Modules(testweb.__name__, testdeliver.__name__, fork_module),
+        Modules(testweb.__name__, testdeliver.__name__),
     )
 
 

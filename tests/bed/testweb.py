@@ -9,3 +9,7 @@ from hubgate.server.worker import web
 def main() -> None:
     arm_failpoints()
     web.main(build)
+
+
+if __name__ == "__main__":
+    main()

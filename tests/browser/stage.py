@@ -17,7 +17,6 @@ from typing import Any, NoReturn
 import httpx
 from jinja2 import ChoiceLoader, FileSystemLoader
 from msgspec.structs import replace
-from tests.bed.forked_serve import fork_module
 from tests.bed.processes import hub_process
 from tests.browser import (
     cast_apps,
@@ -368,7 +367,7 @@ def main() -> None:
     serve(
         settings,
         lambda ready, _: print(f"ready: {ready.base_url}", flush=True),
-        modules=Modules("tests.browser.stage_web", start=fork_module),
+        modules=Modules("tests.browser.stage_web"),
     )
 
 

@@ -7,3 +7,7 @@ from hubgate.server.worker import web
 
 def main() -> None:
     web.main(build)
+
+
+if __name__ == "__main__":
+    main()

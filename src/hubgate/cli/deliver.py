@@ -12,7 +12,7 @@ from hubgate.server import log_formats
 from hubgate.server.settings import Settings
 from hubgate.server.startup import background_metrics, prepared
 from hubgate.server.worker.background import run as run_loops
-from hubgate.server.worker.background import run_with_uvloop
+from hubgate.server.worker.child import run_with_uvloop
 
 RunLoops = Callable[[Settings, asyncio.Event, Callable[[], None]], Coroutine[Any, Any, None]]
 

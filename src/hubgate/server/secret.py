@@ -25,6 +25,29 @@ _VERSION = b"\x01"
 _KEY_TAG_BYTES = 4
 _NONCE_BYTES = 12
 
+# More random bytes than characters, because some bytes are not used.
+_SPARE_BYTES = 8
+
+
+class RandomText:
+    """Creates random text of some letters, each of them equally likely and unpredictable.
+
+    Random bytes become letters by a look-up. The highest bytes are dropped: they would make some letters more likely.
+    Arithmetic on one large random number takes several times as long.
+    """
+
+    def __init__(self, letters: str) -> None:
+        used = 256 - 256 % len(letters)
+        self._letter_of_byte = (letters.encode() * 256)[:256]
+        self._dropped = bytes(range(used, 256))
+
+    def __call__(self, length: int) -> str:
+        text = b""
+        while len(text) < length:
+            random = secrets.token_bytes(length + _SPARE_BYTES)
+            text += random.translate(self._letter_of_byte, self._dropped)
+        return text[:length].decode()
+
 
 class CannotOpen(Exception):
     """The value is damaged, or was sealed with a key that is not configured or for another location."""

@@ -1,11 +1,13 @@
 """E-mail addresses: validation, and the normalized form for storage, uniqueness and sign-in."""
 
 import re
+import string
 import unicodedata
 
 from hubgate.server.errors import Unprocessable
 
 LONGEST_EMAIL = 254
+_LOWER_CASE = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _SHAPE = re.compile(r"[^\s@<>()\[\],;:\"\\\x00-\x1f\x7f]{1,64}@[^\s@<>()\[\],;:\"\\\x00-\x1f\x7f]{1,190}\Z")
 
 
@@ -28,4 +30,4 @@ def check_email(text: str) -> str:
 
 def email_key(email: str) -> str:
     """The address with only ASCII letters lower-cased: Unicode case rules would make different addresses equal."""
-    return "".join(chr(ord(c) + 32) if "A" <= c <= "Z" else c for c in email)
+    return email.translate(_LOWER_CASE)

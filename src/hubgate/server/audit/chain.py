@@ -59,11 +59,13 @@ _CANONICAL = msgspec.json.Encoder(order="sorted", enc_hook=_as_plain)
 
 def check_serializable(value: Any) -> None:
     """Raise TypeError for values that JSON libraries serialize differently: fractions, huge numbers, non-ASCII keys."""
-    if isinstance(value, Mapping):
+    # `dict` comes first because a check for an abstract type takes long.
+    if isinstance(value, (dict, Mapping)):
         for key, part in value.items():
             if not isinstance(key, str) or not key.isascii():
                 raise TypeError(f"{key!r} cannot be a key in the audit log")
-            check_serializable(part)
+            if not isinstance(part, str):
+                check_serializable(part)
     elif isinstance(value, (list, tuple)):
         for part in value:
             check_serializable(part)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from operator import attrgetter
 
 from msgspec.structs import asdict
 
@@ -42,8 +43,11 @@ ENTRY_COLUMNS: dict[str, Kind] = {f"entry_{name}": kind for name, kind in _IN_BA
 ADD_IN_BATCH = f"INSERT INTO audit_entries ({', '.join(_IN_BATCH)}) SELECT {', '.join(ENTRY_COLUMNS)} FROM done"
 
 
+_batch_values = attrgetter(*_IN_BATCH)
+
+
 def batch_values(entry: Entry) -> Params:
-    return {f"entry_{name}": getattr(entry, name) for name in _IN_BATCH}
+    return dict(zip(ENTRY_COLUMNS, _batch_values(entry), strict=True))
 
 
 # Sealing ------------------------------------------------------------------------------------------------------------

@@ -53,7 +53,8 @@ def parse_fields(body: bytes, limit: int = MAX_FIELDS) -> Fields:
 
 def _decoded(part: bytes) -> str:
     try:
-        text = unquote_to_bytes(part.replace(b"+", b" ")).decode("utf-8")
+        spaced = part.replace(b"+", b" ")
+        text = (unquote_to_bytes(spaced) if b"%" in spaced else spaced).decode("utf-8")
     except UnicodeDecodeError:
         raise BadRequest("A field is not valid UTF-8.") from None
     if "\0" in text:

@@ -7,6 +7,7 @@ a repeated single-value header is rejected, and so is a body with two lengths.
 
 import asyncio
 import re
+from itertools import chain
 
 from hubgate.server.errors import BadRequest, HeadersTooLarge, PayloadTooLarge, RequestTimeout
 from hubgate.server.http.asgi import Message, Receive, RequestHeaders, Scope
@@ -37,10 +38,7 @@ def check_head(scope: Scope, headers: RequestHeaders) -> None:
     values = headers.first
     if len(values) < len(headers.raw):
         _check_repeated(headers)
-    size = 0
-    for name, value in headers.raw:
-        size += len(name) + len(value)
-    if size > MAX_HEADER_BYTES:
+    if sum(map(len, chain.from_iterable(headers.raw))) > MAX_HEADER_BYTES:
         raise HeadersTooLarge("The headers are too large.")
     if len(scope["raw_path"]) + len(scope["query_string"]) > LONGEST_TARGET:
         raise HeadersTooLarge("The address is too long.")

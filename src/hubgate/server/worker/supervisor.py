@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Protocol
 
@@ -22,6 +22,7 @@ from msgspec import Struct
 from hubgate.server.errors import StartupError
 from hubgate.server.settings import Settings
 from hubgate.server.worker.child import settings_line
+from hubgate.server.worker.forking import can_fork, fork_module
 from hubgate.server.worker.servers import BACKLOG
 
 log = logging.getLogger("hubgate.worker")
@@ -53,6 +54,8 @@ class Process(Protocol):
 
 def start_module(module: str, inherited: Sequence[int], environment: Mapping[str, str]) -> Process:
     """Run a module as a child process that inherits these descriptors; their numbers are its arguments."""
+    if can_fork():
+        return fork_module(module, inherited, environment)
     return subprocess.Popen(
         # -P omits the working directory from sys.path: a json.py there must not be imported.
         [sys.executable, "-P", "-m", module, *map(str, inherited)],
@@ -63,11 +66,10 @@ def start_module(module: str, inherited: Sequence[int], environment: Mapping[str
 
 
 class Modules(Struct, frozen=True):
-    """The Python modules that the child processes run. Tests start them with `os.fork`, which is faster."""
+    """The Python modules that the child processes run."""
 
     web: str = "hubgate.server.worker.web"
     deliver: str = "hubgate.server.worker.background"
-    start: Callable[[str, Sequence[int], Mapping[str, str]], Process] = start_module
     spaces: str = "hubgate.server.worker.spaces"
 
 
@@ -191,7 +193,7 @@ class Supervisor:
         # The child inherits the mask, so that only the parent handles Ctrl-C, even while the child starts.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            return self.modules.start(module, inherited, self.environment)
+            return start_module(module, inherited, self.environment)
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 

@@ -10,7 +10,14 @@ from hubgate.server import log_formats
 from hubgate.server.app import build_app
 from hubgate.server.http.asgi import ASGIApp
 from hubgate.server.resources import Hub, open_hub
-from hubgate.server.worker.child import raise_file_limit, report_ready, run_and_exit, settings_from_parent, stop_event
+from hubgate.server.worker.child import (
+    raise_file_limit,
+    report_ready,
+    run_and_exit,
+    run_with_uvloop,
+    settings_from_parent,
+    stop_event,
+)
 from hubgate.server.worker.gauges import set_gauges
 from hubgate.server.worker.servers import SERVERS
 
@@ -18,7 +25,7 @@ from hubgate.server.worker.servers import SERVERS
 def main(build: Callable[[Hub], ASGIApp] = build_app) -> None:
     """Run a web process. The test build passes another `build` to add routes; nothing else differs."""
     listen_fd, ready_fd = int(sys.argv[1]), int(sys.argv[2])
-    run_and_exit(_serve(listen_fd, ready_fd, build), asyncio.run)
+    run_and_exit(_serve(listen_fd, ready_fd, build), run_with_uvloop)
 
 
 async def _serve(listen_fd: int, ready_fd: int, build: Callable[[Hub], ASGIApp]) -> None:

@@ -7,18 +7,21 @@ deleted by range.
 
 import hashlib
 import re
-import secrets
 import string
 import zlib
 from enum import Enum
+from functools import lru_cache
 
 from hubgate.server.clock import HOUR
+from hubgate.server.secret import RandomText
 
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
-_VALUE_OF = {digit: value for value, digit in enumerate(_DIGITS)}
+# Numbers are converted two digits at a time.
 _PAIRS = tuple(first + second for first in _DIGITS for second in _DIGITS)
 _PAIR_COUNT = len(_PAIRS)
+_VALUE_OF = {digits: value for value, digits in enumerate(_PAIRS)} | {d: value for value, d in enumerate(_DIGITS)}
 _HOUR_DIGITS, _RANDOM_DIGITS, _CHECKSUM_DIGITS = 5, 30, 6
+_random_text = RandomText(_DIGITS)
 
 
 class TokenKind(Enum):
@@ -38,8 +41,7 @@ _SHAPE = re.compile(rf"hf_({'|'.join(_KIND_OF)})([0-9A-Za-z]{{{_HOUR_DIGITS + _R
 def new_token(kind: TokenKind, now: int) -> tuple[str, bytes]:
     """Create a token; returns its text, to be shown once, and the primary key of its row."""
     hour = now // HOUR
-    body = _base62(hour, _HOUR_DIGITS) + _base62(secrets.randbelow(62**_RANDOM_DIGITS), _RANDOM_DIGITS)
-    start = f"hf_{kind.value}{body}"
+    start = f"hf_{kind.value}{_hour_text(hour)}{_random_text(_RANDOM_DIGITS)}"
     text = start + _checksum(start)
     return text, _key(hour, text)
 
@@ -52,7 +54,7 @@ def derived_token(kind: TokenKind, previous: str, mac: bytes) -> tuple[str, byte
     hour_digits = match.group(2)[:_HOUR_DIGITS]
     start = f"hf_{kind.value}{hour_digits}{_base62(int.from_bytes(mac), _RANDOM_DIGITS)}"
     text = start + _checksum(start)
-    return text, _key(_from_base62(hour_digits), text)
+    return text, _key(_hour_of(hour_digits), text)
 
 
 def read_token(text: str) -> tuple[TokenKind, bytes] | None:
@@ -61,7 +63,7 @@ def read_token(text: str) -> tuple[TokenKind, bytes] | None:
     if match is None or _from_base62(text[-_CHECKSUM_DIGITS:]) != zlib.crc32(text[:-_CHECKSUM_DIGITS].encode()):
         return None
     kind, body = match.groups()
-    return _KIND_OF[kind], _key(_from_base62(body[:_HOUR_DIGITS]), text)
+    return _KIND_OF[kind], _key(_hour_of(body[:_HOUR_DIGITS]), text)
 
 
 def _key(hour: int, text: str) -> bytes:
@@ -77,8 +79,19 @@ def _checksum(text: str) -> str:
     return _base62(zlib.crc32(text.encode()), _CHECKSUM_DIGITS)
 
 
+# Tokens in use were created in few different hours.
+@lru_cache(maxsize=1024)
+def _hour_text(hour: int) -> str:
+    return _base62(hour, _HOUR_DIGITS)
+
+
+@lru_cache(maxsize=1024)
+def _hour_of(digits: str) -> int:
+    return _from_base62(digits)
+
+
 def _base62(number: int, length: int) -> str:
-    """The last `length` digits of a number. Two at a time, because dividing a large number takes longest."""
+    """The last `length` digits of a number."""
     pairs = []
     for _ in range((length + 1) // 2):
         number, pair = divmod(number, _PAIR_COUNT)
@@ -87,7 +100,8 @@ def _base62(number: int, length: int) -> str:
 
 
 def _from_base62(text: str) -> int:
-    value = 0
-    for character in text:
-        value = value * 62 + _VALUE_OF[character]
+    odd = len(text) % 2
+    value = _VALUE_OF[text[0]] if odd else 0
+    for start in range(odd, len(text), 2):
+        value = value * _PAIR_COUNT + _VALUE_OF[text[start : start + 2]]
     return value

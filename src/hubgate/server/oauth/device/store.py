@@ -1,5 +1,6 @@
 """SQL statements for device codes."""
 
+from operator import attrgetter
 from typing import Literal
 
 from msgspec.structs import asdict, fields
@@ -36,9 +37,12 @@ _ADD = Batch(
 )
 
 
+_added_values = attrgetter(*_ADDED)
+
+
 async def add(db: Database, code: DeviceCode) -> bool:
     """Add a code; False if the user code is in use; ConstraintViolated if the app was deleted."""
-    return await db.batch(_ADD, {column: getattr(code, column) for column in _ADDED}) is not None
+    return await db.batch(_ADD, dict(zip(_ADDED, _added_values(code), strict=True))) is not None
 
 
 # Nearly all polls: on time, before the decision. The condition is that of `DeviceCode.is_too_soon`.

@@ -1,21 +1,17 @@
 """The user code: eight consonants, so that no code spells a word, shown as XXXX-XXXX."""
 
-import secrets
-
-from hubgate.server.secret import ServerSecret
+from hubgate.server.secret import RandomText, ServerSecret
 
 # No vowels, and no Y: 20 letters, 25 billion codes (RFC 8628, section 6.1).
 _LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 _LENGTH = 8
-_PLACES = tuple(len(_LETTERS) ** exponent for exponent in range(_LENGTH))
 _LONGEST_INPUT = 40
+_random_text = RandomText(_LETTERS)
 _PURPOSE = "user code"
 
 
 def new_user_code() -> str:
-    # One number, because each call asks the system for random bytes.
-    number = secrets.randbelow(len(_LETTERS) ** _LENGTH)
-    letters = "".join(_LETTERS[number // place % len(_LETTERS)] for place in _PLACES)
+    letters = _random_text(_LENGTH)
     return f"{letters[:4]}-{letters[4:]}"
 
 

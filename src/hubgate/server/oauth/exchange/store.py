@@ -1,5 +1,7 @@
 """SQL statements for token exchange: the member by e-mail address, new tokens, and live tokens."""
 
+from operator import attrgetter
+
 from msgspec import Struct
 
 from hubgate.server.accounts.model import User
@@ -85,9 +87,12 @@ _ADD = Batch(
 )
 
 
+_token_values = attrgetter(*_TOKEN)
+
+
 async def add_token(db: Database, token: AppToken, state: str | None, entry: Entry) -> bool:
     """Add a token and its audit entry; False if the app's settings or the membership have changed since."""
-    values = {name: getattr(token, name) for name in _TOKEN}
+    values = dict(zip(_TOKEN, _token_values(token), strict=True))
     return await db.batch(_ADD, {**values, "state": state, **audit_store.batch_values(entry)}) is not None
 
 

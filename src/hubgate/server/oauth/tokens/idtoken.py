@@ -5,6 +5,7 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import msgspec
 from msgspec import Struct, field
 
 from hubgate.server.accounts.model import User
@@ -71,11 +72,17 @@ def _short_claims(user: User, scopes: Collection[str], base_url: str) -> dict[st
     Userinfo has all claims in full (section 5.4).
     """
     shortened = user_claims(user, scopes, base_url)
-    if len(json.dumps(shortened)) > MAX_USER_CLAIM_BYTES:
+    if _escaped_length(shortened) > MAX_USER_CLAIM_BYTES:
         shortened.pop("website", None)
-    if "name" in shortened and len(json.dumps(shortened)) > MAX_USER_CLAIM_BYTES:
-        shortened["name"] = user.name
+        if "name" in shortened and _escaped_length(shortened) > MAX_USER_CLAIM_BYTES:
+            shortened["name"] = user.name
     return shortened
+
+
+def _escaped_length(claims: Mapping[str, Any]) -> int:
+    """The length as JSON in ASCII, as apps store it; encoding is quick if nothing has to be escaped."""
+    encoded = msgspec.json.encode(claims)
+    return len(encoded) if encoded.isascii() else len(json.dumps(claims))
 
 
 class Signer(Struct, frozen=True):
@@ -139,7 +146,7 @@ class Signer(Struct, frozen=True):
 
 
 def _encode_json(value: Mapping[str, Any]) -> str:
-    return base64url(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())
+    return base64url(msgspec.json.encode(value))
 
 
 def _decode_object(part: str) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from hubgate.server.oauth.grants.registry import GRANTS
 from hubgate.server.oauth.parameters import read_body
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 
-# RFC 6749, section 5.1; Pragma is for caches that ignore Cache-Control.
-NO_STORE = {"cache-control": "no-store", "pragma": "no-cache"}
+# RFC 6749, section 5.1: for caches that ignore Cache-Control, which every response has (http/headers.py).
+NO_STORE = {"pragma": "no-cache"}
 
 
 # Types of parameters that may be repeated; all others are strings.

@@ -3,7 +3,6 @@
 A message is one line of JSON, a line break, and the body of the request or of the answer as it is.
 """
 
-import secrets
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -11,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from hubgate.server.clock import HOUR, MINUTE
+from hubgate.server.secret import RandomText
 
 LIFETIME = 72 * HOUR
 # The oldest link of a user is removed when another would exceed this number. The user's apps together have as many.
@@ -25,6 +25,7 @@ LONGEST_RETRY_AFTER = 64
 
 _ID_LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 _ID_LENGTH = 26
+_random_id = RandomText(_ID_LETTERS)
 
 # Credentials for the hub, headers of the connection, and addresses of the sender never reach a receiver.
 _DROPPED = frozenset(
@@ -88,7 +89,7 @@ class BadMessage(ValueError):
 
 def new_tunnel_id() -> str:
     """130 random bits in the letters of a host name."""
-    return "".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH))
+    return _random_id(_ID_LENGTH)
 
 
 def forwarded_headers(headers: Iterable[tuple[str, str]]) -> Headers:
