@@ -92,10 +92,10 @@ def _run_child(
         for caught in _CAUGHT_BY_PARENT:
             signal.signal(caught, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        # `sys.stdin` reads from this number, and the parent has not read from it.
         os.dup2(stdin, 0)
         # Above all the parent's ends of pipes: a child that holds one would not notice the parent's death.
         _close_all_except({0, 1, 2, *inherited})
-        sys.stdin = open(0)  # noqa: SIM115
         os.environ.clear()
         os.environ.update(environment)
         sys.argv = [module, *map(str, inherited)]
