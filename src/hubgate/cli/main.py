@@ -4,6 +4,7 @@ Exit status: 0, 1 (error), 2 (usage) or 130 (Ctrl-C).
 """
 
 import argparse
+import gc
 import importlib
 import io
 import os
@@ -77,8 +78,19 @@ def _run(command: Command, arguments: list[str]) -> int:
         return _fail(f'hubgate {command.name} needs {needed[0]}. Run: pip install "{needed[1]}"')
 
 
-def _run_user_command(command: Command, arguments: list[str]) -> int:
+def _module_of(command: Command) -> ModuleType:
+    """Import the command's module. Garbage collection is off: it would search hundreds of permanent modules again and
+    again.
+    """
+    gc.disable()
     module = importlib.import_module(command.module)
+    gc.freeze()
+    gc.enable()
+    return module
+
+
+def _run_user_command(command: Command, arguments: list[str]) -> int:
+    module = _module_of(command)
     from hubgate.cli.user.common import error_message
     from hubgate.client.errors import HubgateError
 
@@ -100,7 +112,7 @@ def _run_server_command(command: Command, arguments: list[str]) -> int:
     from hubgate.server.storage.data_folder import create_private_files
 
     create_private_files()
-    module = importlib.import_module(command.module)
+    module = _module_of(command)
     options = _parse(command, module, arguments)
     try:
         status: int = module.run(options)

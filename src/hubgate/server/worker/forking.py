@@ -65,13 +65,15 @@ def can_fork() -> bool:
 
 def fork_module(module: str, inherited: Sequence[int], environment: Mapping[str, str]) -> ForkedProcess:
     """Run `main()` of a module in a forked child that inherits these descriptors; their numbers are its arguments."""
-    # Before the fork, so that a child that replaces a dead one need not import it again.
+    # Before the fork, so that a child that replaces a dead one need not import it again. What exists after the import is
+    # permanent: garbage collection would search it again and again, and copy its pages in the child.
+    gc.disable()
     importlib.import_module(module)
+    gc.freeze()
+    gc.enable()
     # Otherwise parent and child would both write what is buffered.
     logs.flush()
     sys.stdout.flush()
-    # Objects of the parent are permanent in both: collections would copy their pages.
-    gc.freeze()
     read, write = os.pipe()
     # The child must not handle a signal with the parent's handler.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _CAUGHT_BY_PARENT)
