@@ -110,9 +110,11 @@ def test_headers_are_checked_on_unknown_paths_too(on_each_server: RunningHub) ->
     assert status_of(raw_request(on_each_server.address, request)) == 400
 
 
-def test_early_rejection_closes_the_connection(on_each_server: RunningHub) -> None:
-    head = b"POST /api/test/echo HTTP/1.1\r\nHost: hub\r\nContent-Length: 99999999\r\n"
-    answer = raw_request(on_each_server.address, head + b"Content-Type: application/x-www-form-urlencoded\r\n\r\n")
+@pytest.mark.parametrize("path", ["/api/test/echo", "/api/nothing", "/no/such/page"])
+def test_early_rejection_closes_the_connection(on_each_server: RunningHub, path: str) -> None:
+    head = f"POST {path} HTTP/1.1\r\nHost: hub\r\nContent-Length: 99999999\r\n"
+    head += "Content-Type: application/x-www-form-urlencoded\r\n\r\n"
+    answer = raw_request(on_each_server.address, head.encode())
     assert b"connection: close" in answer.lower()
 
 

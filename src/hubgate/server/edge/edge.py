@@ -77,7 +77,7 @@ class Edge(Struct, frozen=True):
         # Jobs are charged to the client's address until the guard finds the user.
         job_caller = JobCaller(client_ip, may_abandon=scope["method"] in _READ_ONLY)
         request = HubRequest(scope, receive, headers, request_id, client_ip, job_caller)
-        exchange = Exchange(scope, send, request_id, self.headers, websocket)
+        exchange = Exchange(scope, headers, send, request_id, self.headers, websocket)
         id_token, caller_token = current_request_id.set(request_id), current_job_caller.set(job_caller)
         try:
             await self._respond(request, exchange)

@@ -7,7 +7,7 @@ from hubgate.server.clock import iso, system_clock
 from hubgate.server.edge.routes import Route
 from hubgate.server.http.asgi import ClientDisconnect, Message, RawHeaders, Receive, RequestHeaders, Scope, Send
 from hubgate.server.http.headers import StandardHeaders, policy_of
-from hubgate.server.http.intake import BoundedBody
+from hubgate.server.http.intake import BoundedBody, has_body
 from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface, surface_of
 from hubgate.server.ids import new_request_id
@@ -30,6 +30,7 @@ class Exchange:
     __slots__ = (
         "_headers",
         "_raw_path",
+        "_request_headers",
         "_seconds",
         "_send",
         "_started",
@@ -45,6 +46,7 @@ class Exchange:
     def __init__(
         self,
         scope: Scope,
+        request_headers: RequestHeaders,
         send: Send,
         request_id: str,
         headers: StandardHeaders,
@@ -59,6 +61,7 @@ class Exchange:
         self.cut = False
         self.body: BoundedBody | None = None
         self._raw_path: bytes = scope["raw_path"]
+        self._request_headers = request_headers
         self._headers = headers
         self._send = send
         self._started = time.perf_counter()
@@ -101,7 +104,8 @@ class Exchange:
     def _with_standard_headers(self, given: RawHeaders) -> RawHeaders:
         policy = self.route.header_policy if self.route else policy_of(self.surface_by_prefix)
         headers = self._headers.add(policy, self.request_id, given)
-        if self.body is not None and not self.body.complete:
+        is_read = not has_body(self._request_headers) if self.body is None else self.body.complete
+        if not is_read:
             # Answered before the body was read: without this header the server may read an unlimited body.
             headers.append((b"connection", b"close"))
         return headers

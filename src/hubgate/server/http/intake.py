@@ -64,6 +64,10 @@ def _check_framing(values: dict[bytes, bytes]) -> None:
         raise BadRequest("Content-Length is not a number.")
 
 
+def has_body(headers: RequestHeaders) -> bool:
+    return headers.first.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers.first
+
+
 class BoundedBody:
     """A `receive` that enforces a size limit and a deadline for the whole body, however slowly the client sends."""
 

@@ -65,7 +65,7 @@ def can_fork() -> bool:
 
 def fork_module(module: str, inherited: Sequence[int], environment: Mapping[str, str]) -> ForkedProcess:
     """Run `main()` of a module in a forked child that inherits these descriptors; their numbers are its arguments."""
-    # Before the fork, so that a child that replaces a dead one need not import it again. What exists after the import is
+    # Before the fork, so that a child that replaces a dead one need not import it again. What then exists is
     # permanent: garbage collection would search it again and again, and copy its pages in the child.
     gc.disable()
     importlib.import_module(module)
