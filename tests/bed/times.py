@@ -120,13 +120,13 @@ def tables(times: Sequence[Time]) -> str:
 def _shares(times: Sequence[Time], heading: str, kind_of: Callable[[Time], str]) -> list[str]:
     """A table with a row for each kind, those with most CPU seconds first."""
     of_kind: defaultdict[str, list[Time]] = defaultdict(list)
-    for time in times:
-        of_kind[kind_of(time)].append(time)
-    whole = sum(sum(time.cpu) for time in times) or 1
+    for test in times:
+        of_kind[kind_of(test)].append(test)
+    whole = sum(sum(test.cpu) for test in times) or 1
     rows: list[tuple[float, str]] = []
     for kind, found in of_kind.items():
-        seconds = sum(time.seconds for time in found)
-        phases = [sum(time.cpu[phase] for time in found) for phase in range(len(_PHASES))]
+        seconds = sum(test.seconds for test in found)
+        phases = [sum(test.cpu[phase] for test in found) for phase in range(len(_PHASES))]
         cpu = sum(phases)
         figures = [f"{len(found):,}", f"{seconds:,.0f}", f"{cpu:,.0f}", f"{cpu / whole:.0%}"]
         figures += [f"{spent:,.0f}" for spent in phases]
