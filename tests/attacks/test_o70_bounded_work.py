@@ -121,7 +121,6 @@ def text_threads_occupied(hub: RunningHub) -> Iterator[Callable[[], None]]:
         released.set()
 
 
-@pytest.mark.one_engine
 def test_o70_history_is_paged_by_cursor_and_page_numbers_end_at_100(long: RunningHub) -> None:
     with client_from(long, OTHER) as client:
         assert client.get(f"{HISTORY}?p=100&limit=1").status_code == 200
@@ -144,7 +143,6 @@ def test_o70_history_is_paged_by_cursor_and_page_numbers_end_at_100(long: Runnin
         assert client.get(f"{HISTORY}?limit=1000&p=20").json() == []
 
 
-@pytest.mark.one_engine
 def test_o70_forged_cursors_are_rejected(long: RunningHub) -> None:
     def cursor(*parts: object) -> str:
         return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode()

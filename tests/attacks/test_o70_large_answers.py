@@ -39,7 +39,6 @@ def long_messages(shared_hub: RunningHub, tmp_path_factory: pytest.TempPathFacto
     return hub
 
 
-@pytest.mark.one_engine
 def test_page_of_history_ends_when_messages_are_too_long(long_messages: RunningHub) -> None:
     with client_from(long_messages, OTHER) as client:
         target, seen = "/api/models/ada/talk/commits/main?limit=1000&expand=formatted", list[str]()
@@ -52,7 +51,6 @@ def test_page_of_history_ends_when_messages_are_too_long(long_messages: RunningH
     assert seen == [f"commit {number}" for number in range(COMMITS, 0, -1)]
 
 
-@pytest.mark.one_engine
 def test_refs_are_rendered_off_the_event_loop(long_messages: RunningHub) -> None:
     with client_from(long_messages, OTHER) as client, calls_on_loop(long_messages) as calls:
         refs = client.get("/api/models/ada/talk/refs").json()
