@@ -29,7 +29,7 @@ from hubgate.server.hub.context import Limits
 _CLUSTERS = pytest.StashKey[dict[str, Cluster]]()
 _FOLDER = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()
 SMALL_FAULT_COUNT = 3
-_SLOW_FOLDERS = ("browser", "cli", "clients", "faults")
+_SLOW_FOLDERS = ("access", "browser", "cli", "clients", "faults", "spaces")
 POSTGRES = "postgres 16"
 # Databases of finished tests, by cluster.
 _UNUSED: dict[str, list[str]] = {}
