@@ -54,7 +54,7 @@ class CpuMeter:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        report.cpu = item.stash.get(_CPU, 0.0)
+        vars(report)["cpu"] = item.stash.get(_CPU, 0.0)
         return report
 
     def _measured(self, item: pytest.Item) -> Generator[None, Any, Any]:
