@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # pytest workers, for two cores. Fault tests mostly wait, so they run in parallel with the other tests.
 JOBS ?= 5
-FAULT_JOBS ?= 1
+FAULT_JOBS ?= 2
 # Tests start hundreds of processes: store bytecode even if the shell disables it.
 export PYTHONDONTWRITEBYTECODE =
 

@@ -1,6 +1,7 @@
 """Collections over the wire with one token per scope, for the user's own collections and an organization's."""
 
 import httpx
+import pytest
 from tests.bed.apps import create_app, token_of
 from tests.bed.exchange import create_exchange_app, exchange_token
 from tests.bed.people import api, create_organization, create_token, create_user
@@ -37,6 +38,7 @@ NOTHING = {"get": 404, "listed": 0, "create": 403, "change": 403}
 HIDDEN = {"get": 404, "listed": 0, "create": 403, "change": 404}
 
 
+@pytest.mark.one_engine
 def test_each_scope_permits_only_its_own_requests(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     acme = create_organization(hub, "acme", ada)
@@ -56,6 +58,7 @@ def test_each_scope_permits_only_its_own_requests(hub: RunningHub) -> None:
         assert answers(hub, token_of(app, ada, scope, acme), shared) == expected, scope
 
 
+@pytest.mark.one_engine
 def test_role_limits_the_scope(hub: RunningHub) -> None:
     ada, rob = create_user(hub, "ada"), create_user(hub, "rob")
     acme = create_organization(hub, "acme", ada, rob="read")
@@ -66,6 +69,7 @@ def test_role_limits_the_scope(hub: RunningHub) -> None:
     assert answers(hub, create_token(hub, ada, "read"), shared) == READ
 
 
+@pytest.mark.one_engine
 def test_exchanged_token_reads_public_collections_outside_its_organization(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     acme = create_organization(hub, "acme", ada, plan="enterprise")
@@ -79,6 +83,7 @@ def test_exchanged_token_reads_public_collections_outside_its_organization(hub: 
     assert answers(hub, token, private) == HIDDEN
 
 
+@pytest.mark.one_engine
 def test_item_needs_the_scope_that_sees_its_repo(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     app = create_app(hub, scopes=SCOPES)

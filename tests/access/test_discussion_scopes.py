@@ -54,6 +54,7 @@ def statuses(client: httpx.Client, repo: str) -> list[int]:
     return [answer.status_code for answer in requests_to(client, repo)]
 
 
+@pytest.mark.one_engine
 def test_write_discussions_is_enough_for_public_repos_only(app: Client, ada: User) -> None:
     with with_scopes(app, ada, "write-discussions") as client:
         assert statuses(client, "ada/open") == [200, 200, 201]
@@ -67,12 +68,14 @@ def test_write_discussions_is_enough_for_public_repos_only(app: Client, ada: Use
         assert send_commit(client, "ada/open", {"a.txt": b"a"}).status_code == 403
 
 
+@pytest.mark.one_engine
 def test_read_repos_is_needed_too_on_private_repos(app: Client, ada: User) -> None:
     with with_scopes(app, ada, "write-discussions", "read-repos") as client:
         assert statuses(client, "ada/secret") == [200, 200, 201]
         assert client.post("/api/models/ada/secret/discussions/1/status", json={"status": "closed"}).status_code == 200
 
 
+@pytest.mark.one_engine
 def test_other_scopes_do_not_permit_discussions(app: Client, ada: User) -> None:
     for scopes in ((), ("read-repos",), ("write-repos",)):
         with with_scopes(app, ada, *scopes) as client:
@@ -82,6 +85,7 @@ def test_other_scopes_do_not_permit_discussions(app: Client, ada: User) -> None:
             assert client.delete(at).status_code == 403
 
 
+@pytest.mark.one_engine
 def test_organization_has_to_be_granted(hub: RunningHub, app: Client, ada: User) -> None:
     """On a public repo anyone may comment; private repos and deletion need a grant for the organization."""
     acme = next(one["id"] for one in api_json(hub, ada, "/api/whoami-v2")["orgs"] if one["name"] == "acme")

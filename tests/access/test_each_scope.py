@@ -145,6 +145,7 @@ def test_tables_cover_every_scope() -> None:
     assert {*CALLS, *CLAIMS, "openid"} == SCOPE_NAMES
 
 
+@pytest.mark.one_engine
 def test_each_scope_permits_its_own_call_only(stage: Stage) -> None:
     acme, own, shared = stage.acme, stage.own, stage.shared
     nothing = stage.token("openid", acme)
@@ -156,6 +157,7 @@ def test_each_scope_permits_its_own_call_only(stage: Stage) -> None:
             assert not is_allowed(stage, token, refused, at), (scope, at)
 
 
+@pytest.mark.one_engine
 def test_organization_that_the_user_did_not_pick_is_out_of_reach(stage: Stage) -> None:
     for scope, (allowed, _) in CALLS.items():
         token = stage.token(scope)
@@ -165,6 +167,7 @@ def test_organization_that_the_user_did_not_pick_is_out_of_reach(stage: Stage) -
         assert is_allowed(stage, token, allowed, stage.shared) == expected, scope
 
 
+@pytest.mark.one_engine
 def test_refusal_names_the_missing_scope(stage: Stage) -> None:
     with api(stage.hub, stage.token("openid", stage.acme)) as client:
         for at in (stage.own, stage.shared):
@@ -179,6 +182,7 @@ def test_refusal_names_the_missing_scope(stage: Stage) -> None:
                     assert (requested in message, " " in requested) == (True, False), scope
 
 
+@pytest.mark.one_engine
 def test_each_claim_needs_its_scope(stage: Stage) -> None:
     for scope, claim in CLAIMS.items():
         token = stage.token(scope)
@@ -190,6 +194,7 @@ def test_each_claim_needs_its_scope(stage: Stage) -> None:
                 assert claim not in client.get("/oauth/userinfo").json(), (scope, other)
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("scope", ["read-billing", "profile"])
 def test_billing_of_an_organization_needs_scope_and_organization(stage: Stage, scope: str) -> None:
     for picked in ((), (stage.acme,)):
@@ -198,6 +203,7 @@ def test_billing_of_an_organization_needs_scope_and_organization(stage: Stage, s
         assert ("canPay" in acme) == (scope == "read-billing" and picked != ()), picked
 
 
+@pytest.mark.one_engine
 def test_openid_adds_an_id_token_only(stage: Stage) -> None:
     app = create_app(stage.hub, scopes=ALL)
     answer = tokens_for(app, stage.ada, scope="openid")

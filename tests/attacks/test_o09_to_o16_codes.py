@@ -37,17 +37,20 @@ def is_valid(hub: RunningHub, token: str) -> bool:
         return app.get("/oauth/userinfo").status_code == 200
 
 
+@pytest.mark.one_engine
 def test_o9_challenge_without_verifier_is_rejected(client: Client, ada: User) -> None:
     code, verifier = code_with_proof(client, ada)
     assert refused(client.redeem(code)) == "invalid_grant"
     assert client.redeem(code, code_verifier=verifier).status_code == 200, "the refusal used nothing up"
 
 
+@pytest.mark.one_engine
 def test_o10_verifier_without_challenge_is_rejected(client: Client, ada: User) -> None:
     code = code_for(client, ada)
     assert refused(client.redeem(code, code_verifier=pkce_pair()[0])) == "invalid_grant"
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("verifier", ["a" * 42, "a" * 129, "ä" * 50, "a b" * 20])
 def test_o11_malformed_verifier_is_rejected(client: Client, ada: User, verifier: str) -> None:
     code, _ = code_with_proof(client, ada)
@@ -83,6 +86,7 @@ def test_o14_fifty_concurrent_redemptions_issue_one_token(client: Client, ada: U
     assert sorted(answer.status_code for answer in answers) == [200] + [400] * 49
 
 
+@pytest.mark.one_engine
 def test_o15_code_of_another_app_is_rejected(hub: RunningHub, client: Client, ada: User) -> None:
     stranger = create_app(hub, ada)
     code = code_for(client, ada)
@@ -98,6 +102,7 @@ def test_o16_code_expires_after_a_minute(hub: RunningHub, client: Client, ada: U
     assert refused(client.redeem(late)) == "invalid_grant"
 
 
+@pytest.mark.one_engine
 def test_code_with_another_redirect_uri_is_rejected(client: Client, ada: User) -> None:
     code = code_for(client, ada)
     for uri in ("https://app.example/other", "https://app.example/callback?x=1", "http://app.example/callback"):

@@ -35,6 +35,7 @@ def refresh(client: Client, token: str, **more: str) -> httpx.Response:
     return client.post("/oauth/token", {"grant_type": "refresh_token", "refresh_token": token, **more})
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("doubled", ["grant_type", "code", "redirect_uri", "client_id", "code_verifier", "unknown"])
 def test_o17_repeated_parameter_is_rejected(hub: RunningHub, client: Client, ada: User, doubled: str) -> None:
     fields = {
@@ -49,6 +50,7 @@ def test_o17_repeated_parameter_is_rejected(hub: RunningHub, client: Client, ada
     assert (response.status_code, response.json()["error"]) == (400, "invalid_request")
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("path", ["/oauth/token", "/oauth/revoke", "/oauth/introspect"])
 def test_o17_repeated_json_member_is_rejected(hub: RunningHub, client: Client, ada: User, path: str) -> None:
     fields = {"grant_type": "refresh_token", "refresh_token": tokens_for(client, ada)["refresh_token"], "token": "x"}
@@ -85,6 +87,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("path", ["/oauth/token", "/oauth/revoke"])
 def test_o17_json_body_of_the_wrong_shape_is_rejected(hub: RunningHub, client: Client, path: str) -> None:
     for shape, body in SHAPES.items():
@@ -92,6 +95,7 @@ def test_o17_json_body_of_the_wrong_shape_is_rejected(hub: RunningHub, client: C
         assert (response.status_code, response.json()["error"]) == (400, "invalid_request"), shape
 
 
+@pytest.mark.one_engine
 def test_json_body_is_accepted_like_a_form(hub: RunningHub, client: Client, ada: User) -> None:
     token = tokens_for(client, ada)["refresh_token"]
     body = {"grant_type": "refresh_token", "refresh_token": token, "scope": None, "client_secret": None, "max_age": 1}
@@ -102,6 +106,7 @@ def test_json_body_is_accepted_like_a_form(hub: RunningHub, client: Client, ada:
     assert response.json()["scope"] == "openid"
 
 
+@pytest.mark.one_engine
 def test_o17_resource_may_repeat(hub: RunningHub, client: Client, ada: User) -> None:
     body = (
         f"grant_type=authorization_code&code={code_for(client, ada)}&redirect_uri=https%3A%2F%2Fapp.example%2Fcallback"
@@ -111,6 +116,7 @@ def test_o17_resource_may_repeat(hub: RunningHub, client: Client, ada: User) -> 
     assert httpx.post(f"{hub.url}/oauth/token", content=body, headers=headers, auth=client.basic).status_code == 200
 
 
+@pytest.mark.one_engine
 def test_o18_two_client_authentication_methods_are_rejected(hub: RunningHub, client: Client, ada: User) -> None:
     assert client.secret is not None
     form = {"grant_type": "authorization_code", "code": code_for(client, ada), "client_secret": client.secret}
@@ -118,6 +124,7 @@ def test_o18_two_client_authentication_methods_are_rejected(hub: RunningHub, cli
     assert (response.status_code, response.json()["error"]) == (400, "invalid_request")
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("grant", list(GRANTS))
 def test_o19_confidential_app_without_its_secret_is_rejected(
     hub: RunningHub, client: Client, ada: User, grant: str
@@ -142,6 +149,7 @@ def test_o19_confidential_app_without_its_secret_is_rejected(
         assert (response.status_code, response.json()["error"]) == (401, "invalid_client")
 
 
+@pytest.mark.one_engine
 def test_o20_deleted_secret_is_rejected_immediately(hub: RunningHub, client: Client, ada: User) -> None:
     async def forget(opened: Hub) -> None:
         await management.delete_secret(opened.oauth, client.app, SYSTEM)
@@ -190,6 +198,7 @@ def test_o23_refresh_cannot_widen_the_scope(client: Client, ada: User) -> None:
     assert refresh(client, token, scope="openid").json()["scope"] == "openid"
 
 
+@pytest.mark.one_engine
 def test_o24_refresh_token_of_another_app_is_rejected(hub: RunningHub, client: Client, ada: User) -> None:
     token = tokens_for(client, ada)["refresh_token"]
     stranger = create_app(hub, ada, refresh_tokens=True)
@@ -197,6 +206,7 @@ def test_o24_refresh_token_of_another_app_is_rejected(hub: RunningHub, client: C
     assert refresh(client, token).status_code == 200
 
 
+@pytest.mark.one_engine
 def test_basic_credentials_may_be_raw_or_form_encoded(hub: RunningHub, client: Client, ada: User) -> None:
     assert client.secret is not None
     for pair in (f"{client.id}:{client.secret}", f"{quote(client.id, safe='')}:{quote(client.secret, safe='')}"):
@@ -209,6 +219,7 @@ def test_basic_credentials_may_be_raw_or_form_encoded(hub: RunningHub, client: C
         assert httpx.post(f"{hub.url}/oauth/token", data=form, headers=header).status_code == 200
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("header", ["Basic nonsense", "Basic !!!", "Bearer hf_x", "Basic eDp5"])
 def test_malformed_authorization_header_is_rejected(hub: RunningHub, header: str) -> None:
     form = {"grant_type": "refresh_token", "refresh_token": "x"}

@@ -1,6 +1,7 @@
 """O20: an app whose secret is deleted becomes public: the old secret fails at once, the client id with PKCE works."""
 
 import httpx
+import pytest
 from tests.bed.apps import code_for, create_app, pkce_pair, tokens_for
 from tests.bed.people import api, create_token, create_user
 from tests.bed.running_hub import RunningHub
@@ -37,6 +38,7 @@ def test_o20_deleted_secret_fails_immediately_and_the_app_works_without_it(hub: 
         assert app.get("/oauth/userinfo").status_code == 200, "users stay signed in"
 
 
+@pytest.mark.one_engine
 def test_o20_a_public_app_must_use_pkce(hub: RunningHub) -> None:
     """A code that was requested without PKCE before the deletion cannot be redeemed either."""
     ada, olga = create_user(hub, "ada"), create_user(hub, "olga")

@@ -25,6 +25,7 @@ def status_and_error(answer: httpx.Response) -> tuple[int, str]:
 PENDING, SLOW, UNKNOWN = (400, "authorization_pending"), (400, "slow_down"), (400, "invalid_grant")
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("confidential", [True, False])
 def test_o39_device_code_of_another_app_is_rejected(hub: RunningHub, confidential: bool) -> None:
     """Before and after the decision; the right app is neither slowed down nor loses its token."""
@@ -42,6 +43,7 @@ def test_o39_device_code_of_another_app_is_rejected(hub: RunningHub, confidentia
     assert devices.poll(client, code).status_code == 200
 
 
+@pytest.mark.one_engine
 def test_o39_stolen_device_code_without_the_secret_is_rejected(hub: RunningHub) -> None:
     ada, client = create_user(hub, "ada"), create_app(hub)
     started = devices.start(client)
@@ -57,6 +59,7 @@ def test_o39_stolen_device_code_without_the_secret_is_rejected(hub: RunningHub) 
     assert devices.poll(client, started["device_code"]).status_code == 200
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize(
     "code",
     [
@@ -73,6 +76,7 @@ def test_o39_unknown_device_code_is_rejected(hub: RunningHub, code: str) -> None
     assert status_and_error(devices.poll(create_app(hub), code)) == UNKNOWN
 
 
+@pytest.mark.one_engine
 def test_o39_user_code_and_device_code_are_not_interchangeable(hub: RunningHub) -> None:
     """The user code does not fetch a token, and the device code does not open the page."""
     client, ada = create_app(hub), create_user(hub, "ada")
@@ -85,6 +89,7 @@ def test_o39_user_code_and_device_code_are_not_interchangeable(hub: RunningHub) 
             assert program.get("/api/whoami-v2").status_code == 401
 
 
+@pytest.mark.one_engine
 def test_o39_missing_or_repeated_parameters_are_rejected(hub: RunningHub) -> None:
     client = create_app(hub)
     code = devices.start(client)["device_code"]
@@ -106,6 +111,7 @@ def test_o39_missing_or_repeated_parameters_are_rejected(hub: RunningHub) -> Non
         assert answer.headers["cache-control"] == "no-store"
 
 
+@pytest.mark.one_engine
 def test_o39_app_with_a_metadata_document_cannot_use_the_device_flow(hub: RunningHub) -> None:
     """An invalid document fails client authentication first."""
     client = store_document(hub)

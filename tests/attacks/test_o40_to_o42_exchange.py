@@ -68,6 +68,7 @@ def limit(client: Client, **limits: Any) -> None:
     client.hub.call(lambda opened: management.update(opened.oauth, client.app, change, SYSTEM))
 
 
+@pytest.mark.one_engine
 def test_o40_apps_without_permission_cannot_exchange(
     hub: RunningHub, acme: Organization, client: Client, ada: User
 ) -> None:
@@ -88,6 +89,7 @@ def test_o40_apps_without_permission_cannot_exchange(
     assert status_and_error(send_exchange(client, "ada@example.org")) == (200, "a token")
 
 
+@pytest.mark.one_engine
 def test_o40_secret_in_the_body_is_rejected(hub: RunningHub, client: Client, ada: User) -> None:
     """It could be in logged bodies. The app is authenticated all the same, so its organization's log has an entry."""
     form = {"grant_type": GRANT, "subject_token": "bob@example.org", "subject_token_type": USER_EMAIL}
@@ -100,6 +102,7 @@ def test_o40_secret_in_the_body_is_rejected(hub: RunningHub, client: Client, ada
     assert [entry["data"]["error"] for entry in log_of(hub, ada)] == ["invalid_client"] * 2
 
 
+@pytest.mark.one_engine
 def test_o40_wrong_secret_is_not_in_the_audit_log(hub: RunningHub, client: Client, ada: User) -> None:
     """Otherwise strangers could fill an organization's log."""
     form = {"grant_type": GRANT, "subject_token": "bob@example.org", "subject_token_type": USER_EMAIL}
@@ -113,6 +116,7 @@ def test_o40_wrong_secret_is_not_in_the_audit_log(hub: RunningHub, client: Clien
     assert log_of(hub, ada) == []
 
 
+@pytest.mark.one_engine
 def test_o40_paused_app_or_foreign_address_cannot_exchange(client: Client) -> None:
     for limits in ({"paused": True}, {"networks": ("203.0.113.0/24", "2001:db8::/32")}):
         limit(client, **limits)
@@ -250,6 +254,7 @@ def test_o41_exchange_during_account_deletion_returns_a_token_or_no_member(hub: 
         assert {status_and_error(answer) for answer in answers} <= {(200, "a token"), NO_MEMBER}
 
 
+@pytest.mark.one_engine
 def test_o42_refusal_does_not_reveal_who_has_an_account(hub: RunningHub, acme: Organization, client: Client) -> None:
     """Unknown, foreign, unverified, disabled or of a role that is not allowed: the answer is the same."""
     create_user(hub, "eve")
@@ -294,6 +299,7 @@ def test_o42_refusal_takes_as_long_for_unknown_accounts(hub: RunningHub, client:
     assert 0.4 < unknown / known < 2.5
 
 
+@pytest.mark.one_engine
 def test_o42_audit_log_reveals_nothing_about_strangers(hub: RunningHub, client: Client, ada: User) -> None:
     create_user(hub, "eve")
     for name in ("nobody", "eve"):

@@ -29,6 +29,7 @@ def slow_requests(hub: RunningHub, token: str, *asked: tuple[str, dict[str, Any]
         yield begun
 
 
+@pytest.mark.one_engine
 def test_removed_member_cannot_complete_a_slow_request(hub: RunningHub) -> None:
     ada, eve = create_user(hub, "ada"), create_user(hub, "eve")
     create_organization(hub, "acme", ada, eve="write")
@@ -56,6 +57,7 @@ def test_removed_member_cannot_complete_a_slow_request(hub: RunningHub) -> None:
         assert anyone.get("/acme/three/resolve/main/k").status_code == 401
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("credential", ["personal", "app", "exchanged"])
 def test_revoked_token_cannot_complete_a_slow_request(hub: RunningHub, credential: str) -> None:
     ada = create_user(hub, "ada")
@@ -81,6 +83,7 @@ def test_revoked_token_cannot_complete_a_slow_request(hub: RunningHub, credentia
         assert owner.get(f"/api/models/{name}").json()["private"] is True
 
 
+@pytest.mark.one_engine
 def test_form_of_a_disabled_user_is_rejected(hub: RunningHub) -> None:
     ada, eve = create_user(hub, "ada"), create_user(hub, "eve")
     create_organization(hub, "acme", ada, eve="admin")

@@ -78,12 +78,14 @@ def test_o45_account_with_a_look_alike_address_is_not_a_member(hub: RunningHub, 
     assert status_and_error(send_exchange(client, look["email"])) == NO_MEMBER
 
 
+@pytest.mark.one_engine
 def test_o45_unverified_address_is_rejected(hub: RunningHub, ada: User) -> None:
     create_user(hub, "carol", verified=False)
     client = create_exchange_app(hub, create_organization(hub, "club", ada, carol="admin"))
     assert status_and_error(send_exchange(client, "carol@example.org")) == NO_MEMBER
 
 
+@pytest.mark.one_engine
 def test_o46_invalid_subject_tokens_are_rejected(hub: RunningHub, client: Client, ada: User) -> None:
     """An access token as subject is rejected, and does not appear in the organization's log."""
     token = tokens_for(client, ada)["access_token"]
@@ -123,6 +125,7 @@ def test_o46_invalid_subject_tokens_are_rejected(hub: RunningHub, client: Client
     assert [entry["data"]["result"] for entry in export.json()].count("refused") == refused
 
 
+@pytest.mark.one_engine
 def test_o46_operator_may_allow_further_subject_token_types(engine: Engine, tmp_path: Path) -> None:
     one, other = "urn:other:token-type:user-email", "urn:another:token-type:mail"
     settings = settings_for(engine.fresh_url(), tmp_path, subject_token_type_aliases=one)

@@ -1,5 +1,6 @@
 """O51: an app may introspect the tokens of its owner's apps, and revoke its own."""
 
+import pytest
 from tests.bed.apps import create_app, tokens_for
 from tests.bed.people import api, create_organization, create_user
 from tests.bed.running_hub import RunningHub
@@ -7,6 +8,7 @@ from tests.bed.running_hub import RunningHub
 INACTIVE = {"active": False}
 
 
+@pytest.mark.one_engine
 def test_o51_introspection_answers_apps_of_the_same_owner_only(hub: RunningHub) -> None:
     ada, olga = create_user(hub, "ada"), create_user(hub, "olga")
     client = create_app(hub, olga, refresh_tokens=True)
@@ -23,6 +25,7 @@ def test_o51_introspection_answers_apps_of_the_same_owner_only(hub: RunningHub) 
         assert client.post("/oauth/introspect", {"token": other}).json() == INACTIVE
 
 
+@pytest.mark.one_engine
 def test_o51_apps_of_one_organization_may_introspect_each_others_tokens(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     acme, other = create_organization(hub, "acme", ada), create_organization(hub, "other", ada)
@@ -33,6 +36,7 @@ def test_o51_apps_of_one_organization_may_introspect_each_others_tokens(hub: Run
         assert stranger.post("/oauth/introspect", {"token": token}).json() == INACTIVE
 
 
+@pytest.mark.one_engine
 def test_o51_app_can_revoke_only_its_own_tokens(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     client = create_app(hub, ada, refresh_tokens=True)

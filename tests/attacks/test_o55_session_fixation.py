@@ -3,6 +3,7 @@
 from contextlib import ExitStack
 
 import httpx
+import pytest
 from tests.bed.concurrency import run_concurrently
 from tests.bed.people import PASSWORD, browser_of, create_user, fill_form, link_in, mails_to, setup_link, submit
 from tests.bed.running_hub import RunningHub
@@ -27,6 +28,7 @@ def plant(client: httpx.Client, hub: RunningHub, cookie: str) -> None:
     client.cookies.set("token", cookie, domain=hub.settings.host, path="/")
 
 
+@pytest.mark.one_engine
 def test_o55_planted_session_id_is_not_used(hub: RunningHub) -> None:
     create_user(hub, "ada")
     with hub.client() as client:
@@ -37,6 +39,7 @@ def test_o55_planted_session_id_is_not_used(hub: RunningHub) -> None:
     assert not is_session(hub, "chosen-by-the-attacker")
 
 
+@pytest.mark.one_engine
 def test_o55_planted_session_of_the_attacker_ends_at_sign_in(hub: RunningHub) -> None:
     """Otherwise the attacker would have a session id that this browser used before."""
     create_user(hub, "ada")
@@ -54,6 +57,7 @@ def test_o55_planted_session_of_the_attacker_ends_at_sign_in(hub: RunningHub) ->
     assert is_session(hub, elsewhere), "other browsers of that user stay signed in"
 
 
+@pytest.mark.one_engine
 def test_o55_every_sign_in_has_a_new_id(hub: RunningHub) -> None:
     create_user(hub, "ada")
     cookies = set()

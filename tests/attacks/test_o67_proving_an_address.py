@@ -75,6 +75,7 @@ def reset_by_confirmation(hub: RunningHub, user: User) -> str:
     return location
 
 
+@pytest.mark.one_engine
 def test_o67_link_alone_does_not_confirm_the_address(hub: RunningHub) -> None:
     eve = create_user(hub, "eve", verified=False)
     link = confirmation_of(hub, eve)
@@ -168,6 +169,7 @@ def test_o67_reset_ends_apps_and_webhooks_of_organizations_without_other_members
     assert answers == [401, 200], "the app of the organization that bob is in stays"
 
 
+@pytest.mark.one_engine
 def test_o67_reset_is_in_the_audit_logs_of_organizations(hub: RunningHub) -> None:
     eve, bob = create_user(hub, "eve", verified=False), create_user(hub, "bob")
     alone, shared = create_organization(hub, "alone", eve), create_organization(hub, "shared", bob, eve="admin")
@@ -236,6 +238,7 @@ def test_o67_confirmation_link_allows_one_reset(hub: RunningHub) -> None:
         assert visitors[0].get(link).status_code == 404
 
 
+@pytest.mark.one_engine
 def test_o67_opening_the_pages_of_a_link_changes_nothing(hub: RunningHub) -> None:
     """Mail scanners open links, and links on the page behind them."""
     eve = create_user(hub, "eve", verified=False)
@@ -277,6 +280,7 @@ def test_o67_concurrent_confirmation_and_reset_leave_one_owner(hub: RunningHub) 
         assert ("personal token" in belongings.usable()) is (confirmed.status_code == 303)
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("verified", [True, False])
 def test_o67_confirming_a_new_address_requires_its_account(hub: RunningHub, verified: bool) -> None:
     """An account is being moved to a stranger's address: the stranger's click neither confirms it nor opens the
@@ -299,6 +303,7 @@ def test_o67_confirming_a_new_address_requires_its_account(hub: RunningHub, veri
     assert stored(hub, eve).email == "victim@example.org"
 
 
+@pytest.mark.one_engine
 def test_o67_account_without_a_password_sets_one(hub: RunningHub) -> None:
     """The operator created the account; its user gets in by the link in the mail."""
 

@@ -64,12 +64,14 @@ def test_o68_mail_counts_what_was_active(hub: RunningHub) -> None:
     assert "Revoked: 2 sessions, 2 refresh tokens." in last_mail(hub, ada), "the others had expired"
 
 
+@pytest.mark.one_engine
 def test_o68_mail_says_when_nothing_was_open(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     reset(hub, ada)
     assert "No sessions or app tokens were active." in last_mail(hub, ada)
 
 
+@pytest.mark.one_engine
 def test_o68_app_only_needs_a_new_sign_in(hub: RunningHub) -> None:
     """The consent remains: with a new session the app gets tokens without another consent page."""
     ada = create_user(hub, "ada")

@@ -124,6 +124,7 @@ def test_o69_name_leads_nowhere_after_a_contributor_moved_the_repo_out(scene: Sc
     assert entry["data"]["redirect"] is False
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("role", ["contributor", "write"])
 def test_o69_only_an_admin_may_leave_a_redirect(scene: Scene, role: str) -> None:
     changed = scene.admin.put("/api/organizations/acme/members/eve/role", json={"role": role})
@@ -160,6 +161,7 @@ def test_o69_admin_may_leave_a_redirect_and_reclaim_the_name(scene: Scene) -> No
     assert scene.anyone.get("/api/models/partner/model").status_code == 200
 
 
+@pytest.mark.one_engine
 def test_o69_admin_may_move_without_a_redirect(scene: Scene) -> None:
     moved(scene.admin, "acme/model", "ada/model", leaveRedirect=False)
     leads_nowhere(scene.anyone, "acme/model")
@@ -167,6 +169,7 @@ def test_o69_admin_may_move_without_a_redirect(scene: Scene) -> None:
     assert scene.anyone.get("/api/models/acme/model").status_code == 200
 
 
+@pytest.mark.one_engine
 def test_o69_current_name_of_a_repo_cannot_be_unlinked(scene: Scene) -> None:
     assert scene.admin.delete(f"{OF_ACME}/model/model").status_code == 404
     assert scene.admin.delete(f"{OF_ACME}/kernel/model").status_code == 404
@@ -204,6 +207,7 @@ def test_o69_renamed_namespace_retains_its_names(scene: Scene) -> None:
         leads_nowhere(scene.anyone, name)
 
 
+@pytest.mark.one_engine
 def test_o69_apps_cannot_leave_a_redirect(scene: Scene) -> None:
     """A redirect would outlive the app's grant."""
     app = create_app(scene.hub, scene.eve, scopes=("openid", "manage-repos"))
@@ -224,6 +228,7 @@ def test_o69_apps_cannot_leave_a_redirect(scene: Scene) -> None:
             assert script.delete(f"{path}/model/one").status_code == 403
 
 
+@pytest.mark.one_engine
 def test_o69_user_may_leave_or_end_redirects_in_their_own_namespace(scene: Scene) -> None:
     create_repo(scene.admin, "one")
     moved(scene.admin, "ada/one", "acme/one")
@@ -255,6 +260,7 @@ def test_o69_list_does_not_reveal_a_private_repo_elsewhere(scene: Scene) -> None
     create_repo(scene.admin, "acme/model")
 
 
+@pytest.mark.one_engine
 def test_o69_page_lets_admins_leave_and_unlink_redirects(scene: Scene) -> None:
     tick = 'name="leave_redirect"'
     create_organization(scene.hub, "partner", scene.ada, eve="contributor")
@@ -278,6 +284,7 @@ def test_o69_page_lets_admins_leave_and_unlink_redirects(scene: Scene) -> None:
         assert "No redirects" in admin.get("/settings/redirects").text
 
 
+@pytest.mark.one_engine
 def test_o69_uploads_to_the_old_name_do_not_reach_the_moved_repo(scene: Scene) -> None:
     moved(scene.attacker, "acme/model", "eve/evil")
     assert send_commit(scene.admin, "acme/model", {"f": b"secret"}).status_code == 404

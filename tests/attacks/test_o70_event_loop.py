@@ -18,6 +18,7 @@ from hubgate.server.resources import Hub
 PARAMETERS = 900
 
 
+@pytest.mark.one_engine
 def test_list_reads_each_parameter_a_few_times(hub: RunningHub) -> None:
     """Comparing each parameter with each other one would be quadratic."""
     query = "&".join(f"p{number}" for number in range(PARAMETERS))
@@ -29,6 +30,7 @@ def test_list_reads_each_parameter_a_few_times(hub: RunningHub) -> None:
 VALUES = 50_000
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize(
     ("text", "status"), [(r"\\u0000", 200), (r"\\\\u0000", 200), (r"\u0000", 422), (r"\\\u0000", 422)]
 )
@@ -41,6 +43,7 @@ def test_nul_is_found_without_walking_the_body(hub: RunningHub, text: str, statu
     assert calls.total() < VALUES // 10
 
 
+@pytest.mark.one_engine
 def test_invalid_json_with_a_nul_is_rejected(hub: RunningHub) -> None:
     with client_from(hub, OTHER) as client:
         answer = client.post("/api/validate-yaml", content=rb'{"content": "\u0000"', headers=_JSON)
@@ -50,6 +53,7 @@ def test_invalid_json_with_a_nul_is_rejected(hub: RunningHub) -> None:
 _JSON = {"content-type": "application/json"}
 
 
+@pytest.mark.one_engine
 def test_long_cookie_header_is_read_in_one_pass(hub: RunningHub) -> None:
     pairs = 10_000
     with client_from(hub, OTHER) as client:
@@ -61,6 +65,7 @@ def test_long_cookie_header_is_read_in_one_pass(hub: RunningHub) -> None:
     assert calls.total() < pairs
 
 
+@pytest.mark.one_engine
 def test_form_with_many_fields_before_a_file_is_read_in_one_pass(hub: RunningHub) -> None:
     """Removing each field from the beginning of the body would copy gigabytes; without a session, too."""
 

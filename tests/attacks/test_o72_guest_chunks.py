@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 
+import pytest
 from tests.bed.apps import create_app, tokens_for
 from tests.bed.engines import Engine
 from tests.bed.people import api
@@ -36,6 +37,7 @@ def test_o72_chunks_are_charged_to_the_guest(engine: Engine, tmp_path: Path) -> 
         XetClient(scene.ada, "ada/tiny").sign_in().upload(noise(3, 300_000))
 
 
+@pytest.mark.one_engine
 def test_o72_hub_without_guests_rejects_their_chunks(engine: Engine, tmp_path: Path) -> None:
     with hub_with_public_repo(engine, tmp_path, guest_pull_requests="0") as scene:
         guest = XetClient(scene.eve, "ada/tiny", query="?create_pr=1").sign_in()
@@ -120,6 +122,7 @@ def test_o72_xorb_of_a_dropped_file_is_charged_while_it_is_stored(engine: Engine
         assert guest_of(scene).send_xorb(xorb_of(noise(2))).status_code == 403
 
 
+@pytest.mark.one_engine
 def test_o72_file_beyond_the_limit_is_rejected_before_it_is_read(engine: Engine, tmp_path: Path) -> None:
     """A few bytes of chunks can be terabytes of a file."""
     zeros = xorb_of(b"\0" * 100_000)
@@ -134,6 +137,7 @@ def test_o72_file_beyond_the_limit_is_rejected_before_it_is_read(engine: Engine,
         assert (refused.status_code, "you may store 280,000 bytes" in refused.text) == (403, True)
 
 
+@pytest.mark.one_engine
 def test_o72_xorb_that_is_larger_than_its_content_stays_charged(engine: Engine, tmp_path: Path) -> None:
     """Each chunk has a header of eight bytes, so a file of tiny chunks is much smaller than what is stored for it."""
     with hub_with_public_repo(engine, tmp_path, guest_bytes="280000") as scene:
@@ -147,6 +151,7 @@ def test_o72_xorb_that_is_larger_than_its_content_stays_charged(engine: Engine, 
         assert answers == [200, 200, 200, 403]
 
 
+@pytest.mark.one_engine
 def test_o72_app_that_is_a_guest_in_its_users_repo_is_limited(engine: Engine, tmp_path: Path) -> None:
     """Its uploads do not count for the quota of the owner."""
     with hub_with_public_repo(engine, tmp_path, guest_bytes="280000") as scene:

@@ -61,6 +61,7 @@ def test_o72_edits_of_guests_are_charged(scene: PublicRepo) -> None:
     assert sent == [200, 200, 403]
 
 
+@pytest.mark.one_engine
 def test_o72_edits_of_guests_that_add_nothing_are_charged(scene: PublicRepo) -> None:
     """The event of each edit stores the whole text."""
     scene.eve.post(DISCUSSIONS, json={"title": "Short", "description": "x" * 30_000})
@@ -96,6 +97,7 @@ def test_o72_guest_cannot_toggle_the_status_forever(scene: PublicRepo) -> None:
     assert scene.set_status(1, "closed").status_code == 200
 
 
+@pytest.mark.one_engine
 def test_o72_comments_of_guests_do_not_move_the_repo_up_in_lists(scene: PublicRepo) -> None:
     before = scene.ada.get(API).json()["lastModified"]
     scene.eve.post(DISCUSSIONS, json={"title": "A question"})
@@ -103,6 +105,7 @@ def test_o72_comments_of_guests_do_not_move_the_repo_up_in_lists(scene: PublicRe
     assert scene.ada.get(API).json()["lastModified"] == before
 
 
+@pytest.mark.one_engine
 def test_o72_contributions_of_guests_can_be_turned_off(engine: Engine, tmp_path: Path) -> None:
     with hub_with_public_repo(engine, tmp_path, guest_pull_requests="0") as scene:
         for body in ({"title": "Words"}, {"title": "Change", "pullRequest": True}):
@@ -112,6 +115,7 @@ def test_o72_contributions_of_guests_can_be_turned_off(engine: Engine, tmp_path:
         assert scene.eve.post("/api/models/eve/own/discussions", json={"title": "Words"}).status_code == 200
 
 
+@pytest.mark.one_engine
 def test_o72_status_of_a_full_discussion_is_not_toggled_forever(scene: PublicRepo) -> None:
     """Not even by the owner: a reader receives all entries at once."""
     scene.ada.post(DISCUSSIONS, json={"title": "On and off"})
@@ -152,6 +156,7 @@ def test_o72_commits_fill_a_discussion_exactly(scene: PublicRepo) -> None:
     assert len(scene.ada.get(f"{DISCUSSIONS}/1").json()["events"]) == MAX_ENTRIES
 
 
+@pytest.mark.one_engine
 def test_o72_title_of_invisible_characters_is_rejected_or_replaced(scene: PublicRepo) -> None:
     """The owner could not open the discussion from a list: the link would have no text."""
     for title in ("\u200b\u200b\u200b", "\u202e\u2066\u2069", "\ufeff\u0001\u00ad"):

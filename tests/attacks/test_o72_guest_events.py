@@ -81,6 +81,7 @@ def test_o72_both_quotas_are_renewed_after_a_day(scene: PublicRepo, receiver: Re
     assert len(receiver.received) == QUOTA + 1
 
 
+@pytest.mark.one_engine
 def test_o72_refs_deleted_by_a_guest_do_not_use_the_owners_quota(scene: PublicRepo, receiver: Receiver) -> None:
     numbers = [scene.create_pull_request({f"{number}.txt": b"x"})[0] for number in range(QUOTA + 1)]
     settle(scene.hub)
@@ -93,6 +94,7 @@ def test_o72_refs_deleted_by_a_guest_do_not_use_the_owners_quota(scene: PublicRe
     assert received_refs(receiver)[-1] == "refs/heads/main"
 
 
+@pytest.mark.one_engine
 def test_o72_comments_of_guests_do_not_use_the_owners_quota(scene: PublicRepo, receiver: Receiver) -> None:
     webhook = create_webhook(scene.ada, receiver.url, "user:ada", domains=["discussion"])
     assert scene.eve.post(f"{API}/discussions", json={"title": "A question"}).status_code == 200

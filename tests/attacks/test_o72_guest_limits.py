@@ -141,6 +141,7 @@ def test_o72_announced_bytes_are_charged_before_the_upload(scene: PublicRepo) ->
     assert scene.batch(scene.ada, *asked).status_code == 200
 
 
+@pytest.mark.one_engine
 def test_o72_call_order_of_existing_clients_works(scene: PublicRepo) -> None:
     """preupload, then the LFS batch, then the commit that opens the pull request."""
     content = b"w" * 600_000
@@ -159,6 +160,7 @@ def test_o72_call_order_of_existing_clients_works(scene: PublicRepo) -> None:
     assert send_lines(scene.eve, REPO, large(content, "again.bin"), query="?create_pr=1").status_code == 200
 
 
+@pytest.mark.one_engine
 def test_o72_upload_by_a_user_who_cannot_open_a_pull_request_is_rejected(scene: PublicRepo) -> None:
     scene.ada.put(f"{API}/settings", json={"discussionsDisabled": True})
     assert scene.batch(scene.eve, announced(b"x" * 10)).status_code == 403
@@ -193,6 +195,7 @@ def test_o72_merging_ends_the_charge(scene: PublicRepo) -> None:
     assert scene.ada.get(f"/{REPO}/resolve/main/model.bin").content == content
 
 
+@pytest.mark.one_engine
 def test_o72_squashed_merge_retains_the_files(scene: PublicRepo) -> None:
     """The owner's commit refers to a large file by objects that only the pull request contained."""
     content = b"w" * 600_000
@@ -235,6 +238,7 @@ def test_o72_deleting_a_user_ends_their_charges(scene: PublicRepo) -> None:
     assert fetched.json()["objects"][0]["error"]["code"] == 404
 
 
+@pytest.mark.one_engine
 def test_o72_pull_requests_do_not_count_as_the_owners_refs(engine: Engine, tmp_path: Path) -> None:
     with hub_with_public_repo(engine, tmp_path, Limits(refs=3)) as scene:
         for number in range(4):

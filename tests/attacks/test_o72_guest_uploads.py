@@ -41,12 +41,14 @@ def test_o72_upload_is_hidden_until_a_pull_request_uses_it(scene: PublicRepo) ->
     assert readers(scene, oid) == {"ada", "eve"}
 
 
+@pytest.mark.one_engine
 def test_o72_file_of_an_open_pull_request_is_readable(scene: PublicRepo) -> None:
     oid = send_large(scene.eve, REPO, CONTENT)
     propose(scene, oid)
     assert readers(scene, oid) == EVERYONE
 
 
+@pytest.mark.one_engine
 def test_o72_file_in_a_commit_is_readable(scene: PublicRepo) -> None:
     scene.create_pull_request({"model.bin": CONTENT})
     (line,) = scene.eve.get(f"/api/models/{REPO}/tree/refs%2Fpr%2F1?recursive=true").json()[-1:]
@@ -77,6 +79,7 @@ def test_o72_file_left_behind_by_a_force_push_is_dropped(scene: PublicRepo) -> N
     assert readers(scene, oid) == set()
 
 
+@pytest.mark.one_engine
 def test_o72_guests_cannot_upload_where_they_cannot_open_pull_requests(engine: Engine, tmp_path: Path) -> None:
     with hub_with_public_repo(engine, tmp_path, guest_pull_requests="0") as scene:
         refused = scene.batch(scene.eve, {"oid": "0" * 64, "size": 5})

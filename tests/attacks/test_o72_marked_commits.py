@@ -62,6 +62,7 @@ def test_o72_commit_of_a_pull_request_is_marked_until_it_is_on_a_branch(scene: P
     assert_unmarked(scene, sha)
 
 
+@pytest.mark.one_engine
 def test_o72_owners_commits_are_not_marked(scene: PublicRepo) -> None:
     sha = create_commit(scene.ada, REPO, {"evil.txt": b"mine\n"})
     scene.create_pull_request({"other.txt": b"x"})
@@ -89,6 +90,7 @@ def test_o72_pushed_commits_are_marked_even_if_the_ref_does_not_move(scene: Publ
     assert HEADER not in scene.ada.get(f"{API}/revision/{head}").headers
 
 
+@pytest.mark.one_engine
 def test_o72_rejected_pull_request_leaves_no_unmarked_commit(engine: Engine, tmp_path: Path) -> None:
     with hub_with_public_repo(engine, tmp_path, guest_pull_requests="1") as scene:
         scene.create_pull_request({"first.txt": b"x"})
@@ -97,6 +99,7 @@ def test_o72_rejected_pull_request_leaves_no_unmarked_commit(engine: Engine, tmp
         assert scene.objects == objects
 
 
+@pytest.mark.one_engine
 def test_o72_squashed_pull_request_is_marked(scene: PublicRepo) -> None:
     scene.create_pull_request({"evil.txt": b"send me your keys\n"})
     assert scene.ada.post(f"{API}/super-squash/refs%2Fpr%2F1", json={}).status_code == 200
@@ -117,6 +120,7 @@ def test_o72_merged_commit_is_not_marked(scene: PublicRepo) -> None:
     assert_unmarked(scene, sha)
 
 
+@pytest.mark.one_engine
 def test_o72_forged_cursor_does_not_show_a_pull_request_as_a_branch(scene: PublicRepo) -> None:
     _, sha = scene.create_pull_request({"evil.txt": b"x"})
     forged = encode_cursor((5, sha, "", 0))

@@ -61,6 +61,7 @@ def test_o72_files_shared_with_another_pull_request_remain(scene: PublicRepo) ->
     assert scene.ada.get(f"{API}/revision/{first}").status_code == 404
 
 
+@pytest.mark.one_engine
 def test_o72_owner_closes_a_pull_request(scene: PublicRepo) -> None:
     num, _ = scene.create_pull_request({"idea.txt": b"x"})
     said = scene.set_status(num, "closed")
@@ -74,6 +75,7 @@ def test_o72_owner_closes_a_pull_request(scene: PublicRepo) -> None:
     assert "refs/pr/1" not in scene.refs()
 
 
+@pytest.mark.one_engine
 def test_o72_pull_request_can_be_closed_with_a_comment(scene: PublicRepo) -> None:
     """As existing clients send it; an empty comment is not stored."""
     num, _ = scene.create_pull_request({"idea.txt": b"x"})
@@ -84,6 +86,7 @@ def test_o72_pull_request_can_be_closed_with_a_comment(scene: PublicRepo) -> Non
     assert [event["data"]["latest"]["raw"] for event in events if event["type"] == "comment"] == ["", "no, thanks"]
 
 
+@pytest.mark.one_engine
 def test_o72_author_cannot_reopen_what_a_writer_closed(scene: PublicRepo) -> None:
     num, _ = scene.create_pull_request({"idea.txt": b"x"})
     assert scene.set_status(num, "closed", by=scene.eve).status_code == 200
@@ -95,12 +98,14 @@ def test_o72_author_cannot_reopen_what_a_writer_closed(scene: PublicRepo) -> Non
     assert scene.set_status(num, "closed", by=scene.eve).status_code == 200
 
 
+@pytest.mark.one_engine
 def test_o72_ref_of_an_open_pull_request_cannot_be_deleted(scene: PublicRepo) -> None:
     num, _ = scene.create_pull_request({"idea.txt": b"x"})
     assert scene.ada.delete(f"{API}/discussions/{num}/ref").status_code == 409
     assert scene.ada.delete(f"{API}/discussions/{num + 1}/ref").status_code == 404
 
 
+@pytest.mark.one_engine
 def test_o72_writers_may_remove_and_the_author_may_only_close(scene: PublicRepo) -> None:
     num, _ = scene.create_pull_request({"idea.txt": b"x"})
     with api(scene.hub, create_token(scene.hub, create_user(scene.hub, "mallory"))) as mallory:
@@ -118,6 +123,7 @@ def test_o72_writers_may_remove_and_the_author_may_only_close(scene: PublicRepo)
         assert (hidden.status_code, hidden.headers["x-error-code"]) == (404, "RepoNotFound")
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("body", [{}, {"status": "merged"}, {"status": 1}, [], {"status": "closed", "comment": 1}])
 def test_o72_invalid_status_is_rejected(scene: PublicRepo, body: object) -> None:
     num, _ = scene.create_pull_request({"idea.txt": b"x"})
@@ -127,6 +133,7 @@ def test_o72_invalid_status_is_rejected(scene: PublicRepo, body: object) -> None
         assert scene.ada.post(f"{API}/discussions/{number}/status", json={"status": "closed"}).status_code == 404
 
 
+@pytest.mark.one_engine
 def test_o72_owner_sees_who_opened_each_pull_request(scene: PublicRepo) -> None:
     scene.create_pull_request({"idea.txt": b"x"})
     scene.create_pull_request({"more.txt": b"x"})

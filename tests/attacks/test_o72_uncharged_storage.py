@@ -113,6 +113,7 @@ def test_o72_file_that_the_owner_uses_is_no_longer_charged(scene: PublicRepo) ->
     assert has_room(scene)
 
 
+@pytest.mark.one_engine
 def test_o72_push_with_a_false_old_id_stores_nothing(scene: PublicRepo) -> None:
     scene.create_pull_request({"1.txt": b"1"})
     refs, objects = scene.refs(), scene.objects
@@ -127,6 +128,7 @@ def test_o72_push_with_a_false_old_id_stores_nothing(scene: PublicRepo) -> None:
     assert has_room(scene), "nothing was stored, so nothing is charged"
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("to", ["?create_pr=1", "refs/pr/1"])
 def test_o72_commit_that_names_a_missing_file_stores_nothing(scene: PublicRepo, to: str) -> None:
     scene.create_pull_request({"1.txt": b"1"})
@@ -173,6 +175,7 @@ def test_o72_pack_is_not_unpacked_beyond_the_guests_allowance(scene: PublicRepo)
     assert (scene.refs(), scene.objects) == (refs, objects)
 
 
+@pytest.mark.one_engine
 def test_o72_guest_at_the_limit_can_still_rewind(scene: PublicRepo) -> None:
     scene.create_pull_request({"1.txt": b"1"})
     size = MAX_BYTES

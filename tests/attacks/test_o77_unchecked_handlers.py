@@ -13,6 +13,7 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 
 
+@pytest.mark.one_engine
 def test_o77_unchecked_organization_handler_runs_for_admins_only(hub: RunningHub) -> None:
     """The route declares `org.write_members`; its handler, in tests/bed/testbuild.py, checks nothing."""
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
@@ -29,6 +30,7 @@ def test_o77_unchecked_organization_handler_runs_for_admins_only(hub: RunningHub
         assert admin.post(at).json() == {"changed": "acme"}
 
 
+@pytest.mark.one_engine
 def test_o77_unchecked_repo_handler_runs_for_writers_only(hub: RunningHub) -> None:
     ada, eve = create_user(hub, "ada"), create_user(hub, "eve")
     at = "/api/test/careless/ada/tiny"
@@ -41,6 +43,7 @@ def test_o77_unchecked_repo_handler_runs_for_writers_only(hub: RunningHub) -> No
         assert anonymous.post(at).status_code == 401
 
 
+@pytest.mark.one_engine
 def test_o77_unchecked_page_runs_for_operators_only(hub: RunningHub) -> None:
     at = "/oauth/test/careless"
     with browser_of(hub, create_user(hub, "eve")) as stranger:
@@ -73,6 +76,7 @@ def test_o77_action_must_match_the_kind_of_resource() -> None:
         Endpoint(Action.ACCOUNT_WRITE_SETTINGS, either, careless)
 
 
+@pytest.mark.one_engine
 def test_o77_locator_cannot_choose_an_undeclared_action(hub: RunningHub) -> None:
     """The answer is 500, rather than a decision by a weaker rule."""
     with api(hub, create_token(hub, create_user(hub, "eve"))) as client:

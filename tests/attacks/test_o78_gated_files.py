@@ -51,6 +51,7 @@ def name_file(by: httpx.Client, content: bytes, size: int | None = None) -> http
     return send_lines(by, REPO, ("lfsFile", value), query="?create_pr=1")
 
 
+@pytest.mark.one_engine
 def test_o78_uploads_to_a_gated_repo_are_requested_alike(engine: Engine, tmp_path: Path) -> None:
     with gated_repo(engine, tmp_path) as scene:
         for content in CONTENTS:
@@ -106,6 +107,7 @@ def test_o78_user_without_access_can_use_what_the_user_has_sent(engine: Engine, 
             assert name_file(bob, content).status_code == 422
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("content", CONTENTS, ids=("unknown", "object", "chunks"))
 @pytest.mark.parametrize("way", ["object", "chunks", "commit"])
 def test_o78_charges_in_a_gated_repo_are_the_same_for_every_file(
@@ -128,6 +130,7 @@ def test_o78_charges_in_a_gated_repo_are_the_same_for_every_file(
             assert guest.send_xorb(more).status_code == expected, size
 
 
+@pytest.mark.one_engine
 def test_o78_file_of_a_gated_repo_beyond_the_limit_is_rejected_like_any_other(engine: Engine, tmp_path: Path) -> None:
     with gated_repo(engine, tmp_path, guest_bytes="52000") as scene:
         guest = XetClient(scene.eve, REPO, query="?create_pr=1").sign_in()

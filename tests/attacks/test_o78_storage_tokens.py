@@ -15,6 +15,7 @@ from hubgate.server.hub.xet.hashes import hash_text
 CONTENT = random.Random(5).randbytes(200_000)
 
 
+@pytest.mark.one_engine
 def test_o78_token_is_for_one_repo(hub: RunningHub) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         create_repo(ada, "first", private=True)
@@ -29,6 +30,7 @@ def test_o78_token_is_for_one_repo(hub: RunningHub) -> None:
         assert first.commit("w.bin", CONTENT).status_code == 200
 
 
+@pytest.mark.one_engine
 def test_o78_storage_tokens_and_other_tokens_are_not_interchangeable(hub: RunningHub) -> None:
     token = create_token(hub, create_user(hub, "ada"))
     with api(hub, token) as ada, api(hub) as anyone:
@@ -48,6 +50,7 @@ def test_o78_storage_tokens_and_other_tokens_are_not_interchangeable(hub: Runnin
             assert anyone.get(address, headers={"authorization": f"Bearer {storage}"}).status_code == 401, address
 
 
+@pytest.mark.one_engine
 def test_o78_token_expires(hub: RunningHub) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         create_repo(ada, "tiny")
@@ -61,6 +64,7 @@ def test_o78_token_expires(hub: RunningHub) -> None:
         assert client.look_up(bytes(32)).status_code == 401
 
 
+@pytest.mark.one_engine
 def test_o78_read_token_does_not_write(hub: RunningHub) -> None:
     xorb = xorb_of(CONTENT)
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:

@@ -61,6 +61,7 @@ def delete(hub: RunningHub, owner: User, server: Api) -> None:
         assert script.delete(f"{PATH}/{server.server.id}").status_code == 204
 
 
+@pytest.mark.one_engine
 def test_o80_token_for_one_server_is_inactive_at_another(
     hub: RunningHub, client: Client, ada: User, tools: Api, rogue: Api
 ) -> None:
@@ -83,6 +84,7 @@ def test_o80_token_for_one_server_is_inactive_at_another(
     assert tools.accepts(mine["access_token"])
 
 
+@pytest.mark.one_engine
 def test_o80_consent_for_one_server_gives_nothing_back_on_another(
     hub: RunningHub, client: Client, ada: User, tools: Api, rogue: Api
 ) -> None:
@@ -285,6 +287,7 @@ def test_o81_strangers_checks_do_not_block_the_owners(engine: Engine, tmp_path: 
         assert check(users[10], 10) == [409] * 9 + [429], "the host is asked 100 times a minute"
 
 
+@pytest.mark.one_engine
 def test_o82_refresh_does_not_widen(
     hub: RunningHub, client: Client, ada: User, mallory: User, tools: Api, rogue: Api
 ) -> None:
@@ -313,6 +316,7 @@ def test_o82_refresh_does_not_widen(
     assert (renewed["scope"], rogue.introspect(renewed["access_token"])["scope"]) == (SCOPE, SCOPE)
 
 
+@pytest.mark.one_engine
 @pytest.mark.usefixtures("rogue")
 def test_o83_scopes_of_a_server_need_the_server(hub: RunningHub, client: Client, ada: User, tools: Api) -> None:
     with browser_of(hub, ada) as browser:
@@ -342,6 +346,7 @@ def test_o83_scopes_of_a_server_need_the_server(hub: RunningHub, client: Client,
     assert devices.poll(client, started["device_code"]).json()["scope"] == SCOPE
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("prompt", ["none", "consent"])
 def test_o83_scopes_of_a_server_on_the_users_computer_are_not_revealed(
     hub: RunningHub, client: Client, ada: User, prompt: str
@@ -356,6 +361,7 @@ def test_o83_scopes_of_a_server_on_the_users_computer_are_not_revealed(
         assert refused["error_description"] == redirect_parameters(his.get(address))["error_description"]
 
 
+@pytest.mark.one_engine
 def test_o83_silent_request_does_not_reveal_a_server_on_the_users_computer(
     hub: RunningHub, client: Client, ada: User
 ) -> None:

@@ -43,6 +43,7 @@ def test_w28_loop_through_a_receiver_ends_at_the_fifth_turn(hub: RunningHub, rec
         assert (last["state"], last["reason"]) == ("skipped", "loop")
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("how", ["commit", "branch", "settings", "delete", "git"])
 def test_w28_every_change_records_its_depth(hub: RunningHub, receiver: Receiver, how: str) -> None:
     token = create_token(hub, create_user(hub, "ada"))
@@ -79,6 +80,7 @@ def empty_pack() -> bytes:
     return head + hashlib.sha1(head, usedforsecurity=False).digest()
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("depth", ["-1", "x", "4.0", "٤", "0x4", "1e9", "99999999999999999999", "4,4"])
 def test_w28_invalid_depth_is_not_an_error(hub: RunningHub, receiver: Receiver, depth: str) -> None:
     """Nonsense counts as zero, too large a number as very deep."""

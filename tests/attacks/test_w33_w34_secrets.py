@@ -134,6 +134,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.one_engine
 def test_w34_receivers_answer_is_shown_as_text(hub: RunningHub, receiver: Receiver) -> None:
     ada = create_user(hub, "ada")
     with api(hub, create_token(hub, ada)) as owner, browser_of(hub, ada) as browser:
@@ -158,6 +159,7 @@ def test_w34_receivers_answer_is_shown_as_text(hub: RunningHub, receiver: Receiv
                 assert "evil" not in shown.headers.get("set-cookie", "")
 
 
+@pytest.mark.one_engine
 def test_w34_names_in_payloads_and_urls_are_shown_as_text(hub: RunningHub, receiver: Receiver) -> None:
     """A URL may contain what a page must not interpret as markup."""
     ada = create_user(hub, "ada")

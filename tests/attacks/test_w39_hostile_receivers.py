@@ -45,6 +45,7 @@ def count_writes(hub: RunningHub) -> list[int]:
     return writes
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize(
     "head",
     [
@@ -66,6 +67,7 @@ def test_w39_malformed_heads_cause_no_error(
     assert "unexpected" not in caplog.text
 
 
+@pytest.mark.one_engine
 def test_w39_answers_to_no_request_are_not_written(hub: RunningHub, token: str, tunnel: dict[str, Any]) -> None:
     with socket_to(hub, tunnel["id"], token) as socket:
         posting = Posting(f"{tunnel['url']}webhooks/x", content=b"{}")
@@ -80,6 +82,7 @@ def test_w39_answers_to_no_request_are_not_written(hub: RunningHub, token: str, 
     assert len(writes) < 10
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("given", [" 7", "", "x" * 100, "7\r\nSet-Cookie: a=b", "\u2028", "\0"])
 def test_w39_unusable_retry_after_is_left_out(hub: RunningHub, token: str, tunnel: dict[str, Any], given: str) -> None:
     with socket_to(hub, tunnel["id"], token) as socket:
@@ -132,6 +135,7 @@ def test_w39_program_that_reads_nothing_is_disconnected(hub: RunningHub, token: 
     assert {post.answer().status_code for post in posts} == {504}
 
 
+@pytest.mark.one_engine
 def test_w39_new_connections_survive_the_traffic_of_others(hub: RunningHub, token: str, tunnel: dict[str, Any]) -> None:
     """A step before the connection is stored must not take it for a replaced one."""
 

@@ -54,6 +54,7 @@ class HostileReceiver:
             pass
 
 
+@pytest.mark.one_engine
 @pytest.mark.browser
 @pytest.mark.parametrize("own_host", [False, True])
 def test_w39_browser_of_a_signed_in_user_sends_no_credentials_and_runs_nothing(
@@ -104,6 +105,7 @@ def _check_in_browser(page: Any, hub_url: str, link: str, receiver: HostileRecei
     assert not names & {"cookie", "authorization", "set-cookie"}
 
 
+@pytest.mark.one_engine
 def test_w39_credentials_cross_in_neither_direction(hub: RunningHub) -> None:
     user = create_user(hub, "ada")
     token = create_token(hub, user)
@@ -188,6 +190,7 @@ def test_w40_apps_cannot_attach_to_links_that_they_did_not_open(hub: RunningHub)
         assert owner.post("/api/tunnels").status_code == 201
 
 
+@pytest.mark.one_engine
 def test_w27_hub_is_reached_through_a_tunnel_link_only(hub: RunningHub) -> None:
     """A link to another path, and other addresses of the hub, are rejected."""
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:

@@ -55,6 +55,7 @@ def verifies(public_key: str, one: Received, content: bytes) -> bool:
     return True
 
 
+@pytest.mark.one_engine
 def test_each_webhook_has_its_own_key(hub: RunningHub, receiver: Receiver) -> None:
     """Eve points a webhook of hers at Ada's receiver: its deliveries do not verify as Ada's."""
     with (
@@ -79,6 +80,7 @@ def test_each_webhook_has_its_own_key(hub: RunningHub, receiver: Receiver) -> No
         assert eve.get(f"{PATH}/{mine['id']}").json()["webhook"]["publicKey"] == mine["publicKey"]
 
 
+@pytest.mark.one_engine
 def test_every_attempt_is_signed_with_its_time(hub: RunningHub, receiver: Receiver) -> None:
     """A receiver can reject old deliveries: an intercepted one that is sent again has its original time."""
     receiver.status = 500
@@ -102,6 +104,7 @@ def test_every_attempt_is_signed_with_its_time(hub: RunningHub, receiver: Receiv
         assert len({one.headers["webhook-signature"] for one in (first, second, third)}) == 3
 
 
+@pytest.mark.one_engine
 def test_old_secret_signs_only_during_the_overlap(hub: RunningHub, receiver: Receiver) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         webhook = create_webhook(ada, receiver.url, "user:ada", secret="old")
@@ -131,6 +134,7 @@ def test_old_secret_signs_only_during_the_overlap(hub: RunningHub, receiver: Rec
         assert verifies(webhook["publicKey"], receiver.received[-1], content)
 
 
+@pytest.mark.one_engine
 def test_setting_the_same_secret_again_retains_the_overlap(hub: RunningHub, receiver: Receiver) -> None:
     """A program that repeats its request, or sends back what it read, must not cut receivers off."""
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:

@@ -22,14 +22,14 @@ from tests.bed.postgres import Cluster, fastest_folder
 from tests.bed.processes import ROOT
 from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.s3_server import S3Server, run_s3_server
-from tests.bed.times import Recorder
+from tests.bed.times import CpuMeter, Recorder
 
 from hubgate.server.hub.context import Limits
 
 _CLUSTERS = pytest.StashKey[dict[str, Cluster]]()
 _FOLDER = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()
 SMALL_FAULT_COUNT = 3
-_SLOW_FOLDERS = ("browser", "cli", "clients", "faults")
+_SLOW_FOLDERS = ("access", "browser", "cli", "clients", "faults", "spaces")
 POSTGRES = "postgres 16"
 # Databases of finished tests, by cluster.
 _UNUSED: dict[str, list[str]] = {}
@@ -56,6 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     statements.start_recording()
+    config.pluginmanager.register(CpuMeter())
     examples = 300 if config.getoption("--all-engines") else 100
     # Without a deadline: an example that shares the cores with other tests may take a second.
     hypothesis.settings.register_profile("tests", hypothesis.settings.default, max_examples=examples, deadline=None)

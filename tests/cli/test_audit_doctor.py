@@ -183,6 +183,7 @@ TAMPERINGS = {
 }
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("how", TAMPERINGS)
 def test_doctor_names_each_manipulation(log: Log, how: str) -> None:
     statements, says = TAMPERINGS[how]
@@ -190,6 +191,7 @@ def test_doctor_names_each_manipulation(log: Log, how: str) -> None:
     assert [(level, text) for level, text in log.doctor() if level == "fail"] == [("fail", f"acme: {says}")]
 
 
+@pytest.mark.one_engine
 def test_recomputed_chain_lacks_the_seal(log: Log) -> None:
     """Who knows the format but not the server secret can make every hash fit, and is found out at the end."""
 
@@ -234,6 +236,7 @@ def test_later_batches_do_not_hide_a_manipulation(log: Log, how: str) -> None:
     log.work(forget)
 
 
+@pytest.mark.one_engine
 def test_manipulation_affects_only_its_organization(log: Log) -> None:
     log.sql("UPDATE audit_entries SET message = 'x' WHERE batch = 1", "DELETE FROM audit_heads WHERE org_id <> 'ACME'")
     found = dict(text.split(": ", 1) for _, text in log.doctor())

@@ -22,6 +22,7 @@ def test_client_variables_are_accepted() -> None:
     load({}, {"HUBGATE_ENDPOINT": "x", "HUBGATE_TOKEN": "y", "HUBGATE_NO_EXPERIMENTAL_WARNING": "1"})
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize(
     ("variable", "value", "says"),
     [

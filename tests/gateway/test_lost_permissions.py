@@ -38,6 +38,7 @@ def test_o44_former_member_reads_no_further_logs(stage: Stage, upstream: Upstrea
     assert upstream.last.closed.wait(20)
 
 
+@pytest.mark.one_engine
 @pytest.mark.limits(permission_check_seconds=0.05)
 def test_stream_continues_while_the_permission_lasts(stage: Stage, upstream: Upstream) -> None:
     def answer(request: UpstreamRequest) -> None:

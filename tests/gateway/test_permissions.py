@@ -80,6 +80,7 @@ def test_each_scope_opens_its_service_only(stage: Stage, scope: str) -> None:
         assert scope in answer.headers["x-error-message"]
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("scope", CALLS)
 def test_app_without_the_organization_reaches_only_the_user(stage: Stage, upstream: Upstream, scope: str) -> None:
     app = create_app(stage.hub, stage.ada, scopes=ALL)
@@ -91,6 +92,7 @@ def test_app_without_the_organization_reaches_only_the_user(stage: Stage, upstre
     assert len(upstream.received) == count
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("scope", CALLS)
 def test_exchanged_token_passes_only_with_its_organization(stage: Stage, upstream: Upstream, scope: str) -> None:
     hub = stage.hub
@@ -110,6 +112,7 @@ def test_exchanged_token_passes_only_with_its_organization(stage: Stage, upstrea
     assert len(upstream.received) == count
 
 
+@pytest.mark.one_engine
 def test_role_in_the_organization_limits_jobs(stage: Stage) -> None:
     hub = stage.hub
     people = {
@@ -123,6 +126,7 @@ def test_role_in_the_organization_limits_jobs(stage: Stage) -> None:
         assert statuses(hub, token, "jobs", "club") == expected
 
 
+@pytest.mark.one_engine
 def test_read_token_only_reads(stage: Stage) -> None:
     token = create_token(stage.hub, stage.ada, "read")
     expected = {name: 200 if name in READS_OF_JOBS else 403 for name in CALLS["jobs"]}
@@ -130,6 +134,7 @@ def test_read_token_only_reads(stage: Stage) -> None:
     assert statuses(stage.hub, token, "inference-api", "ada") == all_are(403, "inference-api")
 
 
+@pytest.mark.one_engine
 def test_strangers_and_visitors_are_rejected(stage: Stage, upstream: Upstream) -> None:
     hub, eve = stage.hub, create_token(stage.hub, stage.eve)
     for scope in CALLS:
@@ -142,6 +147,7 @@ def test_strangers_and_visitors_are_rejected(stage: Stage, upstream: Upstream) -
     assert upstream.received == []
 
 
+@pytest.mark.one_engine
 def test_permissions_are_checked_before_501(engine: Engine, tmp_path: Path) -> None:
     with run_hub(settings_for(engine.fresh_url(), tmp_path)) as hub:
         stage = set_stage(hub)

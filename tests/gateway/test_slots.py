@@ -41,6 +41,7 @@ def assert_refused(answer: httpx.Response) -> None:
     assert answer.json() == {"error": "Too many requests to this service at once. Try again."}
 
 
+@pytest.mark.one_engine
 @pytest.mark.limits(forwarded_per_user=1, forwarding_wait_seconds=0.2)
 def test_user_at_the_limit_does_not_block_others(stage: Stage, upstream: Upstream) -> None:
     with one_in_flight(stage, upstream) as (may_answer, slow), stage.client() as client:
@@ -56,12 +57,14 @@ def test_user_at_the_limit_does_not_block_others(stage: Stage, upstream: Upstrea
         assert client.get("/v1/models").status_code == 200, "the slot is free again"
 
 
+@pytest.mark.one_engine
 @pytest.mark.limits(forwarded_requests=1, forwarding_wait_seconds=0.2)
 def test_total_limit_applies_to_everyone(stage: Stage, upstream: Upstream) -> None:
     with one_in_flight(stage, upstream), stage.client(create_token(stage.hub, stage.eve)) as other:
         assert_refused(other.get("/v1/models"))
 
 
+@pytest.mark.one_engine
 @pytest.mark.limits(forwarded_per_user=1)
 def test_queued_request_is_forwarded_when_a_slot_is_free(stage: Stage, upstream: Upstream) -> None:
     with (
@@ -76,6 +79,7 @@ def test_queued_request_is_forwarded_when_a_slot_is_free(stage: Stage, upstream:
         assert (slow.result(20).json(), queued.result(20).json()) == ("/v1/slow", "/v1/models")
 
 
+@pytest.mark.one_engine
 @pytest.mark.limits(forwarded_per_user=1)
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_client_that_disconnects_leaves_the_queue(stage: Stage, upstream: Upstream, method: str) -> None:

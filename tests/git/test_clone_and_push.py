@@ -34,6 +34,7 @@ def test_pushed_commits_are_cloned_and_fetched(scene: Scene, version: str) -> No
         assert anyone.get("/ada/tiny/resolve/main/README.md").text.endswith("# Tiny\n")
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize(("repo_type", "prefix"), [("dataset", "datasets/"), ("space", "spaces/")])
 def test_other_repo_types_work(scene: Scene, repo_type: str, prefix: str) -> None:
     create_repo(scene.client, "rows", repo_type)
@@ -82,6 +83,7 @@ def test_branches_and_tags_are_deleted(scene: Scene) -> None:
     assert list(scene.refs()) == [MAIN]
 
 
+@pytest.mark.one_engine
 def test_deleting_a_missing_ref_succeeds(scene: Scene) -> None:
     """With a full name git sends zero to zero; cleanup scripts rely on it."""
     work = scene.clone("one")
@@ -105,6 +107,7 @@ def test_ref_created_since_then_is_not_deleted(scene: Scene) -> None:
     assert set(scene.refs()) == {MAIN, "refs/heads/dev", "refs/heads/next"}
 
 
+@pytest.mark.one_engine
 def test_branch_can_become_a_folder_of_branches(scene: Scene) -> None:
     work = scene.clone("one")
     work.git("push", "-q", "origin", "main:dev")
@@ -115,6 +118,7 @@ def test_branch_can_become_a_folder_of_branches(scene: Scene) -> None:
     scene.clone("two")
 
 
+@pytest.mark.one_engine
 def test_outdated_push_is_rejected_unless_forced(scene: Scene) -> None:
     one, two = scene.clone("one"), scene.clone("two")
     one.commit("one.txt")
@@ -128,6 +132,7 @@ def test_outdated_push_is_rejected_unless_forced(scene: Scene) -> None:
     assert "stale info" in one.fails("push", "--force-with-lease", "origin", "main")
 
 
+@pytest.mark.one_engine
 def test_atomic_push_moves_all_refs_or_none(scene: Scene) -> None:
     work = scene.clone("one")
     work.commit()
@@ -143,6 +148,7 @@ def test_atomic_push_moves_all_refs_or_none(scene: Scene) -> None:
     assert len(scene.events()[-1]["updatedRefs"]) == 2
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("options", [("--depth=1",), ("--filter=blob:none",), ("--bare",), ("--single-branch",)])
 def test_shallow_and_partial_clones_work(scene: Scene, options: tuple[str, ...]) -> None:
     work = scene.clone("one")
@@ -154,6 +160,7 @@ def test_shallow_and_partial_clones_work(scene: Scene, options: tuple[str, ...])
     assert WorkingCopy(scene.folder / "two").git("show", "HEAD:file.txt") == "4"
 
 
+@pytest.mark.one_engine
 def test_shallow_clone_can_push(scene: Scene) -> None:
     work = scene.clone("one")
     work.commit("one.txt")
@@ -186,6 +193,7 @@ def test_large_push_and_large_request_work(scene: Scene) -> None:
     assert other.head("origin/main~1") == head
 
 
+@pytest.mark.one_engine
 @pytest.mark.limits(keepalive_seconds=0.0001)
 def test_long_push_is_kept_alive(scene: Scene) -> None:
     """The hub sends keep-alives while it checks the pack, and git ignores them."""
@@ -205,6 +213,7 @@ def test_long_push_is_kept_alive(scene: Scene) -> None:
     assert report_of(refused)[1] == "ng refs/heads/x unpacker error"
 
 
+@pytest.mark.one_engine
 def test_push_leaves_nothing_in_quarantine(scene: Scene) -> None:
     work = scene.clone("one")
     work.commit()
@@ -213,6 +222,7 @@ def test_push_leaves_nothing_in_quarantine(scene: Scene) -> None:
     assert scene.in_quarantine == []
 
 
+@pytest.mark.one_engine
 def test_invalid_refs_are_rejected_one_by_one(scene: Scene) -> None:
     work = scene.clone("one")
     for name in ("refs/heads/HEAD", "refs/heads/" + "a" * 40, "refs/heads/" + "x" * 230, "refs/notes/x", "refs/pr/0"):

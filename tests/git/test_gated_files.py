@@ -45,6 +45,7 @@ def test_pull_request_does_not_expose_gated_files(scene: Scene) -> None:
             assert client.get(f"/ada/gated/resolve/{rev}/README.md").text == "# What it is\n", rev
 
 
+@pytest.mark.one_engine
 def test_copy_within_the_repo_stays_gated(scene: Scene) -> None:
     """A pull request cannot copy a large file by its SHA-256, which may be known from elsewhere. It can contain the
     same file if its author sends it.
@@ -92,6 +93,7 @@ def copied(base: dict[str, Any], base_size: int, start: int, length: int, then: 
     return packs.entry(packs.REF_DELTA, delta, base_reference=bytes.fromhex(base["oid"]))
 
 
+@pytest.mark.one_engine
 def test_delta_does_not_reveal_the_hash_of_a_gated_large_file(scene: Scene, bob: httpx.Client) -> None:
     """The error for a pointer with the wrong size contains its hash, which may have been copied from the repo."""
     files = gated_repo(scene, {"weights.bin": SECRET})
@@ -104,6 +106,7 @@ def test_delta_does_not_reveal_the_hash_of_a_gated_large_file(scene: Scene, bob:
     assert packs.report_of(answer)[0] == "unpack objects are missing"
 
 
+@pytest.mark.one_engine
 def test_delta_does_not_confirm_the_content_of_a_gated_file(scene: Scene, bob: httpx.Client) -> None:
     """A push would succeed only if the guess of a byte is right."""
     secret = gated_repo(scene, {"secret.txt": SECRET})["secret.txt"]
@@ -115,6 +118,7 @@ def test_delta_does_not_confirm_the_content_of_a_gated_file(scene: Scene, bob: h
     assert reports == {"unpack objects are missing"}
 
 
+@pytest.mark.one_engine
 def test_git_of_users_without_access_is_asked_for_full_packs(scene: Scene, bob: httpx.Client) -> None:
     """Otherwise git sends deltas to files that it fetched before the gate was closed."""
     create_repo(scene.client, "gated")
@@ -136,6 +140,7 @@ def test_git_of_users_without_access_is_asked_for_full_packs(scene: Scene, bob: 
     assert b" no-thin" not in scene.client.get(refs).content
 
 
+@pytest.mark.one_engine
 def test_planned_upload_does_not_confirm_lines_of_a_gated_file(scene: Scene, bob: httpx.Client) -> None:
     """A pull request calls the file .gitignore; a planned upload is ignored if a line of that file matches its path."""
     secret = gated_repo(scene, {"secret.txt": SECRET})["secret.txt"]
@@ -153,6 +158,7 @@ def test_planned_upload_does_not_confirm_lines_of_a_gated_file(scene: Scene, bob
     assert ignored(scene.client) == [True, False]
 
 
+@pytest.mark.one_engine
 def test_conflicts_do_not_confirm_lines_of_a_gated_file(scene: Scene, bob: httpx.Client) -> None:
     """A pull request from an older commit merges without conflicts if it contains the lines around a later change."""
     lines = [b"line %d\n" % number for number in range(10)]

@@ -30,6 +30,7 @@ def followed(scene: Scene, query: str) -> list[str]:
         answer = scene.client.get(answer.links["next"]["url"])
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("limit", [1, 9])
 def test_branches_and_merges_are_paged_completely(scene: Scene, limit: int) -> None:
     folder = scene.folder / "random_history"
@@ -38,6 +39,7 @@ def test_branches_and_merges_are_paged_completely(scene: Scene, limit: int) -> N
     assert followed(scene, f"limit={limit}&p=3") == expected[3 * limit :]
 
 
+@pytest.mark.one_engine
 def test_more_parallel_lines_than_a_cursor_names_are_paged_completely(scene: Scene) -> None:
     folder = scene.folder / "wide"
     repo = pygit2.init_repository(str(folder), bare=True)

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import pytest
 from tests.bed.git import WorkingCopy, run_git
 from tests.bed.repos import create_commit, create_repo, send_large
 from tests.git.conftest import Scene
@@ -34,6 +35,7 @@ def packs(folder: Path) -> list[str]:
     return sorted(path.name for path in (folder / "objects/pack").glob("*.pack"))
 
 
+@pytest.mark.one_engine
 def test_many_packs_become_few_and_nothing_is_lost(scene: Scene) -> None:
     repo_id = scene.client.get("/api/models/ada/tiny").json()["_id"]
     folder = scene.repo_folder(repo_id)
@@ -104,6 +106,7 @@ def test_housekeeping_waits_for_a_backup(scene: Scene) -> None:
     assert not left.exists()
 
 
+@pytest.mark.one_engine
 def test_clones_work_during_housekeeping(scene: Scene) -> None:
     work = scene.clone("one")
     for number in range(5):
@@ -151,6 +154,7 @@ def test_files_that_an_earlier_version_moved_are_moved_back(scene: Scene) -> Non
     assert (place.exists(), moved.exists()) == (True, False)
 
 
+@pytest.mark.one_engine
 def test_files_that_are_not_of_the_hub_are_not_deleted(scene: Scene) -> None:
     foreign = scene.hub.settings.data_dir / "lfs/ab/notes.txt"
     foreign.parent.mkdir(parents=True)

@@ -14,6 +14,7 @@ from hubgate.server.hub.repos.push import MAX_FILE_BYTES
 MAIN = "refs/heads/main"
 
 
+@pytest.mark.one_engine
 def test_too_large_file_is_rejected(scene: Scene) -> None:
     work = scene.clone("one")
     work.commit("data/weights.dat", b"\0" * (MAX_FILE_BYTES + 1))
@@ -56,6 +57,7 @@ def test_pointer_needs_its_file(scene: Scene) -> None:
         assert found.content == content
 
 
+@pytest.mark.one_engine
 def test_pointer_with_a_wrong_size_is_rejected(scene: Scene) -> None:
     content = b"weights" * 1000
     oid = send_large(scene.client, "ada/tiny", content)
@@ -64,6 +66,7 @@ def test_pointer_with_a_wrong_size_is_rejected(scene: Scene) -> None:
     assert "has 7,001 bytes, but it has 7,000" in work.fails("push", "origin", "main")
 
 
+@pytest.mark.one_engine
 def test_file_that_only_resembles_a_pointer_is_accepted(scene: Scene) -> None:
     work = scene.clone("one")
     work.commit("notes.txt", b"about: " + pointer_text("0" * 64, 5))
@@ -85,6 +88,7 @@ def test_one_pointer_of_many_without_its_file_is_rejected(scene: Scene) -> None:
         assert (b"ng refs/heads/many refused" in said[1]) == (reason is not None)
 
 
+@pytest.mark.one_engine
 @pytest.mark.limits(pushed_objects=5)
 def test_push_with_too_many_objects_is_rejected(scene: Scene) -> None:
     files = [blob(b"%d" % number) for number in range(6)]

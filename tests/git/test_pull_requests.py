@@ -57,6 +57,7 @@ def test_writer_may_push(scene: Scene, bobs: WorkingCopy) -> None:
     assert scene.refs()["refs/pr/1"] == head
 
 
+@pytest.mark.one_engine
 def test_author_may_push_to_nothing_else(scene: Scene, bobs: WorkingCopy) -> None:
     with api(scene.hub, scene.token) as ada:
         send_commit(ada, "ada/tiny", {"hers.txt": b"hers\n"}, query="?create_pr=1")
@@ -72,6 +73,7 @@ def test_author_may_push_to_nothing_else(scene: Scene, bobs: WorkingCopy) -> Non
     assert scene.refs() == {**refs, "refs/pr/1": bobs.head()}
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("status", ["closed", "merged"])
 def test_closed_pull_request_rejects_pushes(scene: Scene, bobs: WorkingCopy, status: str) -> None:
     set_status(scene, 1, status)
@@ -82,6 +84,7 @@ def test_closed_pull_request_rejects_pushes(scene: Scene, bobs: WorkingCopy, sta
     assert "no such pull request" in adas.fails("push", "--force", "origin", "HEAD:refs/pr/1")
 
 
+@pytest.mark.one_engine
 def test_strangers_and_unknown_numbers_are_rejected(scene: Scene) -> None:
     work = scene.clone("one")
     work.commit()
@@ -92,6 +95,7 @@ def test_strangers_and_unknown_numbers_are_rejected(scene: Scene) -> None:
     assert "403" in said
 
 
+@pytest.mark.one_engine
 def test_app_with_write_discussions_may_push(scene: Scene, bobs: WorkingCopy) -> None:
     """write-discussions allows pushing to the author's pull requests and nothing more."""
     app = create_app(scene.hub, scopes=("openid", "write-discussions", "read-repos"))

@@ -1,5 +1,6 @@
 """Roles in organizations and scopes of apps, for git (attacks O57, O58)."""
 
+import pytest
 from tests.bed.apps import create_app, tokens_for
 from tests.bed.git import WorkingCopy, run_git
 from tests.bed.people import api, create_organization, create_token, create_user
@@ -50,6 +51,7 @@ def test_roles_decide_who_clones_and_pushes(scene: Scene) -> None:
     assert outcome(scene, "acme/own", tokens["writer"], 11) == "hidden"
 
 
+@pytest.mark.one_engine
 def test_apps_push_within_their_scopes(scene: Scene) -> None:
     """An app sees only those private repos that its scopes cover (O58)."""
     scopes = ("openid", "read-repos", "write-repos", "contribute-repos")
@@ -78,6 +80,7 @@ def test_apps_push_within_their_scopes(scene: Scene) -> None:
     assert outcome(scene, "ada/tiny", contribute, 10) == "read"
 
 
+@pytest.mark.one_engine
 def test_organization_that_was_not_granted_is_out_of_reach(scene: Scene) -> None:
     create_organization(scene.hub, "acme", scene.ada)
     create_repo(scene.client, "acme/theirs", private=True)

@@ -41,6 +41,7 @@ def test_file_is_uploaded_and_downloaded_in_chunks(hub_on_store: RunningHub, pla
         assert (part.status_code, part.content == CONTENT[70_000:200_001]) == (206, True)
 
 
+@pytest.mark.one_engine
 def test_link_of_the_store_is_for_one_range(hub_on_store: RunningHub, place: Place) -> None:
     with with_ada(hub_on_store) as ada:
         client = XetClient(ada, "ada/tiny").sign_in()

@@ -62,6 +62,7 @@ def test_file_is_uploaded_and_downloaded(hub_on_store: RunningHub, place: Place)
         assert place.is_remote != any((hub_on_store.settings.data_dir / "lfs").glob("??/??/*"))
 
 
+@pytest.mark.one_engine
 def test_redirect_carries_what_clients_need(engine: engines.Engine, bucket: Place, tmp_path: Path) -> None:
     settings = engines.settings_for(engine.fresh_url(), tmp_path, **bucket.flags)
     with run_hub(settings) as hub, with_ada(hub) as ada:
@@ -82,6 +83,7 @@ def test_redirect_carries_what_clients_need(engine: engines.Engine, bucket: Plac
         assert ada.get(FILE, headers={"if-none-match": f'"{oid}"'}).status_code == 304
 
 
+@pytest.mark.one_engine
 def test_empty_file_is_sent_by_the_hub(hub_on_store: RunningHub) -> None:
     with with_ada(hub_on_store) as ada:
         commit_large(ada, b"")
@@ -90,6 +92,7 @@ def test_empty_file_is_sent_by_the_hub(hub_on_store: RunningHub) -> None:
         assert (ada.get(FILE).status_code, ada.get(FILE).content) == (200, b"")
 
 
+@pytest.mark.one_engine
 def test_git_lfs_gets_links_of_the_store(hub_on_store: RunningHub, place: Place) -> None:
     with with_ada(hub_on_store) as ada:
         oid = commit_large(ada)
@@ -100,6 +103,7 @@ def test_git_lfs_gets_links_of_the_store(hub_on_store: RunningHub, place: Place)
         assert httpx.get(href, trust_env=False).content == CONTENT
 
 
+@pytest.mark.one_engine
 def test_downloads_can_pass_through_the_hub(engine: engines.Engine, bucket: Place, tmp_path: Path) -> None:
     settings = engines.settings_for(engine.fresh_url(), tmp_path, objects_links="off", **bucket.flags)
     with run_hub(settings) as hub, with_ada(hub) as ada:
@@ -112,6 +116,7 @@ def test_downloads_can_pass_through_the_hub(engine: engines.Engine, bucket: Plac
         assert ada.get(FILE, headers={"range": "bytes=9999999-"}).status_code == 416
 
 
+@pytest.mark.one_engine
 @pytest.mark.limits(part_bytes=PART, multipart_threshold=PART, store_single_bytes=PART, store_part_bytes=PART)
 def test_parts_of_a_client_are_joined_in_the_store(hub_on_store: RunningHub) -> None:
     content = random.Random(7).randbytes(2 * PART + 17)
@@ -162,6 +167,7 @@ def test_large_file_inside_a_commit_is_stored(hub_on_store: RunningHub) -> None:
         assert anyone.get("/ada/tiny/resolve/main/model.bin").content == CONTENT
 
 
+@pytest.mark.one_engine
 def test_wrong_content_never_reaches_the_store(hub_on_store: RunningHub) -> None:
     with with_ada(hub_on_store) as ada:
         body = {"operation": "upload", "objects": [{"oid": sha256(CONTENT), "size": len(CONTENT)}]}
@@ -201,6 +207,7 @@ def hub_on(far_end: FarEnd, engine: engines.Engine, tmp_path: Path, monkeypatch:
     return RunningHub(settings, limits=Limits(store_silence_seconds=0.5, store_retry_seconds=0.0))
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize(
     ("answer", "message"),
     [

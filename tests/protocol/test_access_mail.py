@@ -87,6 +87,7 @@ def test_admins_get_mail_about_a_request_and_the_requester_about_the_decision(sc
     assert len(scene.mails("ada")) == 1
 
 
+@pytest.mark.one_engine
 def test_owner_of_a_personal_repo_gets_mail(scene: Scene) -> None:
     create_repo(scene.clients["carl"], "own")
     assert scene.clients["carl"].put("/api/models/carl/own/settings", json={"gated": "manual"}).status_code == 200
@@ -94,12 +95,14 @@ def test_owner_of_a_personal_repo_gets_mail(scene: Scene) -> None:
     assert scene.mails("carl") == ["Access request: carl/own. bob asks for access."]
 
 
+@pytest.mark.one_engine
 def test_automatic_gate_sends_no_mail(scene: Scene) -> None:
     scene.configure(gated="auto")
     scene.ask("bob")
     assert scene.mails("ada") == scene.mails("bob") == []
 
 
+@pytest.mark.one_engine
 def test_grant_sends_mail_only_to_a_user_who_asked(scene: Scene) -> None:
     scene.ask("bob")
     for name in ("bob", "carl"):
@@ -117,6 +120,7 @@ def test_access_mail_can_be_turned_off(scene: Scene) -> None:
     assert (scene.mails("ada"), scene.mails("bob"), len(scene.mails("olga"))) == ([], [], 1)
 
 
+@pytest.mark.one_engine
 def test_private_repo_is_not_named_to_its_requester(scene: Scene) -> None:
     scene.ask("bob")
     scene.configure(private=True)

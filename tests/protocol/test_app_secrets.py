@@ -49,6 +49,7 @@ def test_old_secret_can_be_ended_early(hub: RunningHub, root: str) -> None:
         assert (entry["author_name"], entry["message"]) == ("ada", "revoked an old secret of the app Notebook")
 
 
+@pytest.mark.one_engine
 def test_confirmation_page_says_how_many_secrets_end(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     client = create_app(hub, ada)

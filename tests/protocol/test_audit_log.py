@@ -113,6 +113,7 @@ async def add_bob(opened: Hub, acme: Organization) -> None:
     await members.add(opened.accounts, acme, bob, Role.READ, SYSTEM)
 
 
+@pytest.mark.one_engine
 def test_entry_names_the_app(hub: RunningHub, ada: User, acme: Organization) -> None:
     act(hub, acme, "added x", user_id=ada.id, oauth={"clientId": "f00", "name": "Notebook"})
     with api(hub, create_token(hub, ada, "read")) as client:
@@ -276,6 +277,7 @@ def test_page_lists_entries_in_pages(hub: RunningHub, ada: User, acme: Organizat
         assert ">Newer<" not in top.text
 
 
+@pytest.mark.one_engine
 def test_page_filters_with_chips(hub: RunningHub, ada: User, acme: Organization) -> None:
     act(hub, acme, "added bob", "removed bob", user_id=ada.id)
     act(hub, acme, "added carl", name="eve")
@@ -294,6 +296,7 @@ def test_page_filters_with_chips(hub: RunningHub, ada: User, acme: Organization)
         assert link(nothing, "Clear") == PAGE
 
 
+@pytest.mark.one_engine
 def test_page_downloads_the_same_as_the_api(hub: RunningHub, ada: User, acme: Organization) -> None:
     act(hub, acme, "added bob", "removed bob")
     with browser_of(hub, ada) as browser, api(hub, create_token(hub, ada)) as client:
@@ -305,6 +308,7 @@ def test_page_downloads_the_same_as_the_api(hub: RunningHub, ada: User, acme: Or
     assert [entry["message"] for entry in download.json()] == ["added bob"]
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("address", [PAGE, f"{PAGE}/export"])
 def test_page_is_for_admins_only(hub: RunningHub, ada: User, acme: Organization, address: str) -> None:
     bob = create_user(hub, "bob")
@@ -318,6 +322,7 @@ def test_page_is_for_admins_only(hub: RunningHub, ada: User, acme: Organization,
         assert admin.get(address.replace("acme", "nobody")).status_code == 404
 
 
+@pytest.mark.one_engine
 def test_badge_shows_whether_the_chain_is_intact(hub: RunningHub, ada: User, acme: Organization) -> None:
     with browser_of(hub, ada) as browser:
         assert "Not sealed yet" in browser.get(PAGE).text
@@ -337,6 +342,7 @@ def test_badge_shows_whether_the_chain_is_intact(hub: RunningHub, ada: User, acm
         assert "✕</span> Broken" in browser.get(PAGE).text
 
 
+@pytest.mark.one_engine
 def test_foreign_text_is_escaped(hub: RunningHub, ada: User, acme: Organization) -> None:
     act(hub, acme, 'added <script>alert(1)</script>\u202e"evil', name="<b>x</b>", oauth={"clientId": "<i>c</i>"})
     with browser_of(hub, ada) as browser:
@@ -348,6 +354,7 @@ def test_foreign_text_is_escaped(hub: RunningHub, ada: User, acme: Organization)
     assert "&lt;i&gt;c&lt;/i&gt;" in page.text
 
 
+@pytest.mark.one_engine
 def test_tampered_entry_does_not_break_the_page(hub: RunningHub, ada: User, acme: Organization) -> None:
     act(hub, acme, "added bob", token={"type": "access_token", "id": "e" * 24})
     run_sql(hub, "UPDATE audit_entries SET data = 'nonsense', token = '[' WHERE type = 'org.add_user'")

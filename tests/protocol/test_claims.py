@@ -54,6 +54,7 @@ def test_groups_are_where_the_app_requested_them(hub: RunningHub) -> None:
     assert "groups" not in claims_of(plain["id_token"]) | userinfo(hub, plain["access_token"])
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("tokens", ["opaque", "jwt"])
 def test_app_for_another_server_gets_no_groups(hub: RunningHub, tokens: str) -> None:
     """Organizations exist only on the hub. Claims that identify the user are available for any server."""
@@ -70,6 +71,7 @@ def test_app_for_another_server_gets_no_groups(hub: RunningHub, tokens: str) -> 
         assert ("groups" in claims, claims["email"]) == (False, "ada@example.org")
 
 
+@pytest.mark.one_engine
 def test_groups_can_be_an_apps_setting(hub: RunningHub) -> None:
     ada, acme = people(hub)
     olga = create_user(hub, "olga")
@@ -87,6 +89,7 @@ def test_groups_can_be_an_apps_setting(hub: RunningHub) -> None:
     assert userinfo(hub, granted)["groups"] == ["acme", "acme:admin", "zoo"], "roles of granted organizations only"
 
 
+@pytest.mark.one_engine
 def test_exchanged_token_names_its_organization_only(hub: RunningHub) -> None:
     ada, acme = people(hub)
     client = create_exchange_app(hub, acme, groups_claim=True)

@@ -108,6 +108,7 @@ def test_concurrent_creations_of_a_title_create_one_collection(scene: Scene) -> 
     assert titles(scene.ada) == ["Small models"]
 
 
+@pytest.mark.one_engine
 def test_changes_are_saved_and_old_slugs_stay_valid(scene: Scene) -> None:
     slug = create(scene.ada)["slug"]
     body = {"title": "Renamed", "description": "Now described", "private": True, "theme": "pink"}
@@ -122,6 +123,7 @@ def test_changes_are_saved_and_old_slugs_stay_valid(scene: Scene) -> None:
     assert scene.ada.get(f"/api/collections/bob/renamed-{slug[-24:]}").status_code == 404
 
 
+@pytest.mark.one_engine
 def test_old_name_of_the_owner_stays_valid(scene: Scene) -> None:
     slug = create(scene.ada)["slug"]
     scene.hub.clock.advance(24 * 3600)
@@ -231,6 +233,7 @@ def test_item_follows_its_repo(scene: Scene) -> None:
     assert names(get(scene.visitor, slug)) == [(0, "acme/moved")]
 
 
+@pytest.mark.one_engine
 def test_private_items_are_hidden_from_others(scene: Scene) -> None:
     create_repo(scene.ada, "open")
     create_repo(scene.ada, "secret", private=True)
@@ -256,6 +259,7 @@ def test_private_items_are_hidden_from_others(scene: Scene) -> None:
     assert titles(scene.ada, "?item=models/ada/secret") == ["Small models"]
 
 
+@pytest.mark.one_engine
 def test_reordering_leaves_items_that_the_caller_cannot_see_in_place(scene: Scene) -> None:
     wim = create_user(scene.hub, "wim")
     create_organization(scene.hub, "club", wim, ada="write")
@@ -275,6 +279,7 @@ def test_reordering_leaves_items_that_the_caller_cannot_see_in_place(scene: Scen
         assert client.delete(at + secret["_id"]).status_code == 404
 
 
+@pytest.mark.one_engine
 def test_private_collections_are_hidden_from_others(scene: Scene) -> None:
     own, shared = create(scene.ada, private=True)["slug"], create(scene.ada, "Ours", namespace="acme", private=True)
     assert get(scene.rob, shared["slug"])["private"] is True
@@ -358,6 +363,7 @@ def test_lists_of_full_collections_are_bounded(scene: Scene) -> None:
         assert "1,000" in refused.json()["error"]
 
 
+@pytest.mark.one_engine
 def test_organization_logs_its_collections(scene: Scene) -> None:
     slug = create(scene.ada, namespace="acme")["slug"]
     scene.hub.clock.advance(1)

@@ -4,6 +4,7 @@ import re
 from html import unescape
 
 import httpx
+import pytest
 from msgspec.structs import replace
 from tests.bed.apps import Client, approve, create_app, pkce_pair, redirect_parameters
 from tests.bed.cimd_documents import store_document
@@ -58,6 +59,7 @@ def grant_of(hub: RunningHub, client: Client, user_id: str) -> tuple[set[str], s
     return hub.call(work)
 
 
+@pytest.mark.one_engine
 def test_page_describes_a_registered_app(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     create_organization(hub, "acme", ada)
@@ -107,6 +109,7 @@ def test_page_describes_a_registered_app(hub: RunningHub) -> None:
     assert first_button == "<button hidden disabled", "Enter decides nothing"
 
 
+@pytest.mark.one_engine
 def test_required_scopes_are_fixed_and_others_can_be_unticked(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     acme, beta = (create_organization(hub, name, ada) for name in ("acme", "beta"))
@@ -129,6 +132,7 @@ def test_required_scopes_are_fixed_and_others_can_be_unticked(hub: RunningHub) -
     )
 
 
+@pytest.mark.one_engine
 def test_organizations_may_be_requested_in_any_spelling(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     a, b, c, d = (create_organization(hub, name, ada).id for name in ("aa", "bb", "cc", "dd"))
@@ -138,6 +142,7 @@ def test_organizations_may_be_requested_in_any_spelling(hub: RunningHub) -> None
     assert boxes(shown, "orgs") == {a: "ticked", b: "ticked", c: "ticked", d: "free"}
 
 
+@pytest.mark.one_engine
 def test_user_without_organizations_is_not_asked_about_them(hub: RunningHub) -> None:
     client = create_app(hub)
     with browser_of(hub, create_user(hub, "ada")) as browser:
@@ -184,6 +189,7 @@ def reached(hub: RunningHub, token: str) -> set[str]:
     return {org["preferred_username"] for org in said["orgs"] if "roleInOrg" in org}
 
 
+@pytest.mark.one_engine
 def test_page_describes_an_app_with_a_metadata_document(hub: RunningHub) -> None:
     client = store_document(hub, redirect_uris=["https://elsewhere.example/cb"], client_uri="https://bank.example")
     with browser_of(hub, create_user(hub, "ada")) as browser:
@@ -199,6 +205,7 @@ def test_page_describes_an_app_with_a_metadata_document(hub: RunningHub) -> None
     assert text.index("notes.example") < text.index("elsewhere.example")
 
 
+@pytest.mark.one_engine
 def test_hosts_are_shown_in_full_and_in_punycode(hub: RunningHub) -> None:
     long = "xn--" + "-".join(["a1b2c3"] * 8) + ".xn--80ak6aa92e.example:8443"
     client = create_app(hub, None, redirect_uris=(f"https://{long}/cb",))
@@ -207,6 +214,7 @@ def test_hosts_are_shown_in_full_and_in_punycode(hub: RunningHub) -> None:
     assert f'<p class="consent-host">{long}</p>' in page
 
 
+@pytest.mark.one_engine
 def test_document_client_on_this_computer_is_warned_about_and_always_needs_consent(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     uris = ["http://127.0.0.1/cb", "http://localhost/cb", "com.example.notes:/cb", "https://notes.example/cb"]
@@ -233,6 +241,7 @@ def test_document_client_on_this_computer_is_warned_about_and_always_needs_conse
         assert "code" in redirect_parameters(browser.get(plain))
 
 
+@pytest.mark.one_engine
 def test_registered_app_on_this_computer_is_warned_about(hub: RunningHub) -> None:
     client = create_app(hub, None, redirect_uris=("http://localhost/cb",), confidential=False)
     with browser_of(hub, create_user(hub, "ada")) as browser:
@@ -263,6 +272,7 @@ def test_changed_document_needs_consent_and_the_page_says_what_changed(hub: Runn
         assert "code" in redirect_parameters(browser.get(client.address(**asked))), "until that is allowed too"
 
 
+@pytest.mark.one_engine
 def test_new_host_or_name_of_a_registered_app_needs_consent(hub: RunningHub) -> None:
     ada, client = create_user(hub, "ada"), create_app(hub)
     first = client.app.redirect_uris[0]
@@ -276,12 +286,14 @@ def test_new_host_or_name_of_a_registered_app_needs_consent(hub: RunningHub) -> 
         assert "its name, which was Notebook." in words(browser.get(client.address()))
 
 
+@pytest.mark.one_engine
 def test_name_of_invisible_characters_is_replaced_by_the_host(hub: RunningHub) -> None:
     client = store_document(hub, client_name="\u200b\u202e\u2066")
     with browser_of(hub, create_user(hub, "ada")) as browser:
         assert "notes.example wants to use your account" in words(browser.get(client.address(scope=None, **PKCE)))
 
 
+@pytest.mark.one_engine
 def test_page_describes_an_app_without_scopes(hub: RunningHub) -> None:
     client = create_app(hub, scopes=())
     with browser_of(hub, create_user(hub, "ada")) as browser:
@@ -292,6 +304,7 @@ def test_page_describes_an_app_without_scopes(hub: RunningHub) -> None:
     assert client.redeem(redirect_parameters(sent)["code"]).json()["scope"] == ""
 
 
+@pytest.mark.one_engine
 def test_form_without_a_decision_is_rejected(hub: RunningHub) -> None:
     client = create_app(hub)
     with browser_of(hub, create_user(hub, "ada")) as browser:
@@ -301,6 +314,7 @@ def test_form_without_a_decision_is_rejected(hub: RunningHub) -> None:
         assert browser.get(client.address()).status_code == 200
 
 
+@pytest.mark.one_engine
 def test_decision_after_signing_out_leads_to_the_sign_in_page(hub: RunningHub) -> None:
     client = create_app(hub)
     with browser_of(hub, create_user(hub, "ada")) as browser:

@@ -34,6 +34,7 @@ def test_reported_token_is_revoked_and_its_owner_notified(hub: RunningHub) -> No
     assert leaked not in hub.log
 
 
+@pytest.mark.one_engine
 def test_answer_does_not_reveal_which_tokens_exist(hub: RunningHub) -> None:
     leaked = create_token(hub, create_user(hub, "ada"))
     invented, _ = new_token(TokenKind.PERSONAL, hub.clock())
@@ -48,6 +49,7 @@ def test_answer_does_not_reveal_which_tokens_exist(hub: RunningHub) -> None:
     assert answers[0].content == b""
 
 
+@pytest.mark.one_engine
 def test_reporters_own_token_is_neither_required_nor_checked(hub: RunningHub) -> None:
     headers = {"authorization": "Bearer hf_wrong"}
     assert httpx.post(hub.url + PATH, json={"credentials": []}, headers=headers).status_code == 202
@@ -63,6 +65,7 @@ def test_a_thousand_tokens_may_be_reported_at_once(hub: RunningHub) -> None:
             assert client.get(WHOAMI).status_code == 401
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize(
     ("body", "status"),
     [
@@ -81,11 +84,13 @@ def test_malformed_reports_are_rejected(hub: RunningHub, body: object, status: i
     assert httpx.post(hub.url + PATH, json=body).status_code == status
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("content", ["", "{", "\ufeff{}", '{"credentials":["\\ud800"]}'])
 def test_body_that_is_not_json_is_rejected(hub: RunningHub, content: str) -> None:
     assert httpx.post(hub.url + PATH, content=content).status_code in (400, 422)
 
 
+@pytest.mark.one_engine
 def test_form_is_rejected(hub: RunningHub) -> None:
     """So that another site's page cannot send one without a preflight."""
     token = create_token(hub, create_user(hub, "ada"))

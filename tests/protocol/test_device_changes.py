@@ -96,6 +96,7 @@ def test_device_request_during_the_deletion_of_the_app_fails_cleanly(hub: Runnin
             assert {status_and_error(answer) for answer in answers} <= {(200, "a token"), (401, "invalid_client")}
 
 
+@pytest.mark.one_engine
 def test_renamed_app_is_shown_again_before_approval(hub: RunningHub, client: Client, ada: User) -> None:
     """The page is shown again with the new name; the approval of the old one grants nothing."""
     started = devices.start(client)
@@ -131,6 +132,7 @@ def test_approval_after_expiry_is_rejected(hub: RunningHub, client: Client, ada:
         assert client.id not in browser.get("/settings/connected").text, "nothing was allowed by that"
 
 
+@pytest.mark.one_engine
 def test_form_cannot_widen_the_request(hub: RunningHub, client: Client, ada: User) -> None:
     """As on the consent page (attack O37): only requested scopes, only the user's organizations."""
     foreign = create_organization(hub, "foreign", create_user(hub, "eve"))
@@ -142,6 +144,7 @@ def test_form_cannot_widen_the_request(hub: RunningHub, client: Client, ada: Use
     assert devices.poll(client, started["device_code"]).json()["scope"] == "openid"
 
 
+@pytest.mark.one_engine
 def test_form_of_another_user_is_rejected(hub: RunningHub, client: Client, ada: User) -> None:
     started = devices.start(client)
     with browser_of(hub, ada) as hers, browser_of(hub, create_user(hub, "bob")) as his:
@@ -151,6 +154,7 @@ def test_form_of_another_user_is_rejected(hub: RunningHub, client: Client, ada: 
     assert status_and_error(devices.poll(client, started["device_code"])) == PENDING
 
 
+@pytest.mark.one_engine
 def test_registration_of_a_configured_cli_takes_precedence(hub: RunningHub, client: Client, ada: User) -> None:
     """Its scopes, secret and lifetime apply, also to device flows that began before it."""
     with hub.client() as device:

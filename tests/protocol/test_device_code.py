@@ -75,6 +75,7 @@ def test_token_has_the_ticked_scopes(hub: RunningHub) -> None:
     assert set(answer["scope"].split()) == {"openid", "profile"}, "profile cannot be left out, read-repos can"
 
 
+@pytest.mark.one_engine
 def test_page_asks_for_confirmation_even_with_the_code_in_its_url(hub: RunningHub) -> None:
     ada, client = create_user(hub, "ada"), create_app(hub, create_user(hub, "olga"), name="Notebook")
     code = devices.start(client)["user_code"]
@@ -89,6 +90,7 @@ def test_page_asks_for_confirmation_even_with_the_code_in_its_url(hub: RunningHu
     assert "not the address you are using now" not in page
 
 
+@pytest.mark.one_engine
 def test_known_cli_needs_no_registration(hub: RunningHub) -> None:
     """The CLI of an existing client sends no scope and gets all of them, for 30 days, with refresh."""
     ada = create_user(hub, "ada")
@@ -146,6 +148,7 @@ def test_operator_configures_the_known_clis(sqlite_template: Path, tmp_path: Pat
             assert device.post("/oauth/device", data={"client_id": other}).json()["error"] == "invalid_client"
 
 
+@pytest.mark.one_engine
 def test_invalid_device_requests_are_rejected(hub: RunningHub) -> None:
     client: Client = create_app(hub, create_user(hub, "olga"))
     for form, status, error in (
@@ -159,6 +162,7 @@ def test_invalid_device_requests_are_rejected(hub: RunningHub) -> None:
         assert (answer.status_code, answer.json()["error"]) == (status, error), answer.text
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("first", ["approve", "deny"])
 def test_repeated_decision_shows_the_outcome(hub: RunningHub, first: str) -> None:
     """It does not say that the code is unknown, and does not count as a guess."""

@@ -78,6 +78,7 @@ def test_owner_participants_and_mentioned_users_get_mail(scene: Scene) -> None:
     assert len(scene.mails("ada")) == 2
 
 
+@pytest.mark.one_engine
 def test_pull_request_sends_mail_when_it_is_opened_and_merged(scene: Scene) -> None:
     opened = send_commit(scene.clients["bob"], "ada/tiny", {"idea.txt": b"x"}, query="?create_pr=1")
     assert opened.status_code == 200, opened.text
@@ -86,6 +87,7 @@ def test_pull_request_sends_mail_when_it_is_opened_and_merged(scene: Scene) -> N
     assert scene.mails("bob") == ["ada merged this pull request."]
 
 
+@pytest.mark.one_engine
 def test_mail_can_be_turned_off(scene: Scene) -> None:
     with browser_of(scene.hub, scene.users["ada"]) as browser:
         saved = submit(browser, "/settings/profile", "/settings/discussion-mail")
@@ -102,6 +104,7 @@ def test_mail_can_be_turned_off(scene: Scene) -> None:
     assert scene.mails("ada") == ["bob commented."]
 
 
+@pytest.mark.one_engine
 def test_only_users_who_may_see_the_repo_get_mail(scene: Scene) -> None:
     """Not a mentioned stranger, not a former member, not a disabled user, not an unverified address."""
     acme = create_organization(scene.hub, "acme", scene.users["ada"], bob="read", carl="read")
@@ -134,6 +137,7 @@ def test_mail_from_one_user_to_another_is_limited(scene: Scene) -> None:
     assert [mail for mail in mails_to(scene.hub, "ada@example.org") if "Reset" in mail["Subject"]], "not affected"
 
 
+@pytest.mark.one_engine
 def test_edits_and_reactions_send_no_mail(scene: Scene) -> None:
     scene.open("ada")
     scene.comment("bob")
@@ -179,6 +183,7 @@ def test_home_page_lists_open_discussions_in_the_order_of_activity(scene: Scene)
         assert "Your discussions" not in dora.get("/").text
 
 
+@pytest.mark.one_engine
 def test_hostile_title_stays_in_the_subject(scene: Scene) -> None:
     scene.open("bob", title="Hi\r\nBcc: eve@example.org =?utf-8?q?=0AX?= \u202eevil")
     (mail,) = [mail for mail in mails_to(scene.hub, "ada@example.org") if " #" in mail["Subject"]]

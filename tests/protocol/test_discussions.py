@@ -193,6 +193,7 @@ def test_text_of_a_hidden_comment_is_gone(ada: httpx.Client, eve: httpx.Client) 
     assert [answer.status_code for answer in refused] == [409, 409, 409]
 
 
+@pytest.mark.one_engine
 def test_comments_belong_to_their_authors(ada: httpx.Client, eve: httpx.Client, hub: RunningHub) -> None:
     """Only its author can edit a comment, not the owner of the repo; its author and writers can hide it."""
     opened(ada)
@@ -259,6 +260,7 @@ def test_removed_discussion_is_gone_with_its_comments(ada: httpx.Client) -> None
     assert [event["data"]["latest"]["raw"] for event in details(ada, 2)["events"]] == ["Why?"]
 
 
+@pytest.mark.one_engine
 def test_longest_comment_may_be_escaped(ada: httpx.Client) -> None:
     """A JSON encoder may write an emoji as twelve ASCII characters."""
     opened(ada)
@@ -270,6 +272,7 @@ def test_longest_comment_may_be_escaped(ada: httpx.Client) -> None:
     assert sent.json()["newMessage"]["data"]["latest"]["raw"] == text
 
 
+@pytest.mark.one_engine
 def test_discussions_can_be_turned_off(ada: httpx.Client, eve: httpx.Client) -> None:
     """Nobody can open one or comment then; the owner can still close and delete, and everything stays readable."""
     opened(eve)
@@ -300,6 +303,7 @@ def test_deleted_author_is_left_out(ada: httpx.Client, hub: RunningHub) -> None:
     assert "author" not in ada.get(DISCUSSIONS).json()["discussions"][0]
 
 
+@pytest.mark.one_engine
 def test_private_repo_hides_its_discussions(hub: RunningHub, ada: httpx.Client, eve: httpx.Client) -> None:
     user = create_user(hub, "olga")
     create_organization(hub, "acme", user)

@@ -57,6 +57,7 @@ def try_out(script: httpx.Client, client: Client, email: str, **more: Any) -> di
     return said
 
 
+@pytest.mark.one_engine
 def test_dry_run_says_what_would_be_issued(hub: RunningHub, ada: User, client: Client) -> None:
     with api(hub, create_token(hub, ada)) as script:
         script.patch(f"{ACME}/{client.id}", json={"tokenDuration": 3600})
@@ -76,6 +77,7 @@ def test_dry_run_says_what_would_be_issued(hub: RunningHub, ada: User, client: C
             assert set(refused) == {"granted", "error", "reason"}
 
 
+@pytest.mark.one_engine
 def test_dry_run_checks_every_limit(hub: RunningHub, ada: User, client: Client) -> None:
     limits = {"allowedRoles": ["admin"], "allowedNetworks": ["203.0.113.0/24"], "allowedScopes": ["openid"]}
     with api(hub, create_token(hub, ada)) as script:
@@ -92,6 +94,7 @@ def test_dry_run_checks_every_limit(hub: RunningHub, ada: User, client: Client) 
         assert "secret" in try_out(script, client, "ada@example.org")["reason"]
 
 
+@pytest.mark.one_engine
 def test_dry_run_counts_and_records_nothing(hub: RunningHub, ada: User, acme: Organization, client: Client) -> None:
     with api(hub, create_token(hub, ada)) as script:
         script.patch(f"{ACME}/{client.id}", json={"dailyQuota": 2})
@@ -108,6 +111,7 @@ def test_dry_run_counts_and_records_nothing(hub: RunningHub, ada: User, acme: Or
         assert try_out(script, client, "bob@example.org")["granted"] is True
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize(
     "body", [{}, {"subjectToken": ""}, {"subjectToken": "a@b.org", "ip": "home"}, {"subjectToken": "a@b.org", "x": 1}]
 )
@@ -226,6 +230,7 @@ def test_malformed_request_does_not_revoke_everything(
     assert works(hub, token)
 
 
+@pytest.mark.one_engine
 def test_only_admins_have_access(hub: RunningHub, ada: User, acme: Organization, client: Client) -> None:
     create_organization(hub, "other", create_user(hub, "eve"))
     token = exchange_token(client, "ada@example.org")["access_token"]

@@ -138,6 +138,7 @@ def test_interruption_ends_the_token_permanently(scene: Scene, name: str) -> Non
     assert [scene.works(token) for token in (old, new)] == [False, True]
 
 
+@pytest.mark.one_engine
 def test_other_limits_do_not_affect_live_tokens(scene: Scene) -> None:
     """They apply to later exchanges; live tokens can be revoked."""
     token = scene.token()
@@ -147,6 +148,7 @@ def test_other_limits_do_not_affect_live_tokens(scene: Scene) -> None:
     assert scene.works(token)
 
 
+@pytest.mark.one_engine
 def test_token_follows_the_members_role(scene: Scene) -> None:
     token = scene.token()
     for role in ("read", "admin", "contributor"):
@@ -156,6 +158,7 @@ def test_token_follows_the_members_role(scene: Scene) -> None:
         assert (organization["name"], organization["roleInOrg"]) == ("acme", role)
 
 
+@pytest.mark.one_engine
 def test_new_secret_does_not_end_tokens_unless_chosen(scene: Scene) -> None:
     address = f"/organizations/acme/settings/applications/{scene.client.id}/secret"
     tokens = [scene.token() for _ in range(2)]
@@ -190,6 +193,7 @@ def test_token_revoked_at_one_hub_is_rejected_at_the_other(scene: Scene) -> None
     assert not scene.works(token)
 
 
+@pytest.mark.one_engine
 def test_token_expires_when_announced(scene: Scene) -> None:
     scene.as_admin("PATCH", f"{APPS}/{scene.client.id}", {"tokenDuration": 3600})
     answer = exchange_token(scene.client, "bob@example.org")

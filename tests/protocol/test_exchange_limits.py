@@ -53,6 +53,7 @@ def status_and_error(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json().get("error", "")
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize(
     ("networks", "inside", "outside"),
     [
@@ -83,6 +84,7 @@ def test_networks_are_limited(
         assert bench.ask_from(address).status_code == 200
 
 
+@pytest.mark.one_engine
 def test_roles_are_limited(hub: RunningHub) -> None:
     bench = Bench(hub)
     bench.limit(allowedRoles=["write", "contributor"])
@@ -98,6 +100,7 @@ def test_roles_are_limited(hub: RunningHub) -> None:
     exchange_token(bench.client, "dave@example.org")
 
 
+@pytest.mark.one_engine
 def test_scopes_are_limited(hub: RunningHub) -> None:
     bench = Bench(hub)
     bench.limit(allowedScopes=["read-repos", "email"])

@@ -156,6 +156,7 @@ def test_large_file_is_rejected_and_the_answer_is_readable(sqlite_template: Path
             assert incoming(hub) == []
 
 
+@pytest.mark.one_engine
 def test_upload_beyond_the_quota_is_rejected(hub: RunningHub, ada: tuple[httpx.Client, httpx.Client]) -> None:
     browser, client = ada
 
@@ -172,6 +173,7 @@ def test_upload_beyond_the_quota_is_rejected(hub: RunningHub, ada: tuple[httpx.C
     assert incoming(hub) == []
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize(("lost", "status"), [("role", 403), ("session", 401)])
 def test_permission_lost_during_the_upload_rejects_it(
     hub: RunningHub, ada: tuple[httpx.Client, httpx.Client], lost: str, status: int

@@ -100,6 +100,7 @@ def test_scopes_apply_where_they_were_chosen(hub: RunningHub) -> None:
         assert "email" not in token.get(WHOAMI).json()
 
 
+@pytest.mark.one_engine
 def test_scope_everywhere_does_not_moderate_where_the_token_has_another_scope(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     acme = create_organization(hub, "acme", ada)
@@ -131,6 +132,7 @@ def test_scope_everywhere_does_not_moderate_where_the_token_has_another_scope(hu
         assert [answer.status_code for answer in moderate(token)] == [200, 200, 200]
 
 
+@pytest.mark.one_engine
 def test_token_that_may_not_moderate_reopens_only_what_its_user_closed(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     create_organization(hub, "acme", ada, bob="write")
@@ -149,6 +151,7 @@ def test_token_that_may_not_moderate_reopens_only_what_its_user_closed(hub: Runn
             assert reopened.status_code == status, reopened.text
 
 
+@pytest.mark.one_engine
 def test_whoami_describes_the_limits(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     acme = create_organization(hub, "acme", ada)

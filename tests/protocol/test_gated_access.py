@@ -79,6 +79,7 @@ def test_accepted_request_opens_every_way_to_read_the_files(scene: Scene) -> Non
     assert scene.bob.get(f"/api/models/{REPO}/auth-check/write").status_code == 403
 
 
+@pytest.mark.one_engine
 def test_access_does_not_open_a_private_repo_or_another_repo(scene: Scene) -> None:
     gate(scene)
     assert scene.ada.post(f"{AT}/grant", json={"user": "bob"}).status_code == 200
@@ -90,6 +91,7 @@ def test_access_does_not_open_a_private_repo_or_another_repo(scene: Scene) -> No
     assert scene.bob.get(f"/api/models/{REPO}").status_code == 404
 
 
+@pytest.mark.one_engine
 def test_automatic_gate_accepts_at_once(scene: Scene) -> None:
     gate(scene, "auto")
     asked = ask(scene.bob, Country="Norway")
@@ -105,6 +107,7 @@ def test_automatic_gate_accepts_at_once(scene: Scene) -> None:
     assert "grantedBy" not in found
 
 
+@pytest.mark.one_engine
 def test_form_that_asks_for_access_also_accepts_a_token(scene: Scene) -> None:
     """Scripts post answers to the address of the page's form, as JSON or as a form, without its CSRF field."""
     gate(scene)
@@ -169,6 +172,7 @@ def test_every_decision_can_be_changed(scene: Scene) -> None:
     assert handle(scene.ada, "done").status_code == 422
 
 
+@pytest.mark.one_engine
 def test_granted_user_does_not_share_an_email_address(scene: Scene) -> None:
     gate(scene)
     granted = scene.ada.post(f"{AT}/grant", json={"user": "BOB"})
@@ -183,6 +187,7 @@ def test_granted_user_does_not_share_an_email_address(scene: Scene) -> None:
     assert listed(scene, "accepted") == ["bob"]
 
 
+@pytest.mark.one_engine
 def test_unverified_email_address_is_not_shown(scene: Scene) -> None:
     """Anyone can join with the address of someone whom the writers would trust."""
     gate(scene)
@@ -213,6 +218,7 @@ def test_many_requests_are_handled_at_once(scene: Scene) -> None:
     assert scene.ada.post(f"{AT}/batch", json={**body, "requests": [{"user": "x"}] * 101}).status_code == 422
 
 
+@pytest.mark.one_engine
 def test_only_a_rejection_has_a_reason(scene: Scene) -> None:
     gate(scene)
     ask(scene.bob)
@@ -222,6 +228,7 @@ def test_only_a_rejection_has_a_reason(scene: Scene) -> None:
         assert found.get("rejectionReason") == ("Because" if status == "rejected" else None)
 
 
+@pytest.mark.one_engine
 def test_writers_do_not_grant_themselves_access(scene: Scene) -> None:
     """It would outlive their role: they have access as members, and another writer can grant it beyond that."""
     gate(scene)
@@ -247,6 +254,7 @@ def test_access_ends_with_membership_unless_another_writer_granted_it(scene: Sce
     assert scene.rob.get(f"/{REPO}/resolve/main/weights.txt").status_code == 200
 
 
+@pytest.mark.one_engine
 def test_only_writers_see_and_handle_requests(scene: Scene) -> None:
     gate(scene)
     ask(scene.bob)
@@ -261,6 +269,7 @@ def test_only_writers_see_and_handle_requests(scene: Scene) -> None:
     assert ask(scene.visitor).status_code == 401
 
 
+@pytest.mark.one_engine
 def test_repo_that_is_not_gated_has_no_requests(scene: Scene) -> None:
     for response in (
         ask(scene.bob),
@@ -272,6 +281,7 @@ def test_repo_that_is_not_gated_has_no_requests(scene: Scene) -> None:
     assert listed(scene, "pending") == []
 
 
+@pytest.mark.one_engine
 def test_members_need_no_request(scene: Scene) -> None:
     gate(scene)
     assert ask(scene.rob).json() == {"status": "accepted"}
@@ -312,6 +322,7 @@ def test_concurrent_decisions_report_one_winner(scene: Scene) -> None:
     assert len(log) == 1
 
 
+@pytest.mark.one_engine
 def test_gated_repos_scope_reads_repos_that_the_user_may_read(scene: Scene) -> None:
     gate(scene)
     oid = send_large(scene.ada, REPO, b"large")
@@ -332,6 +343,7 @@ def test_gated_repos_scope_reads_repos_that_the_user_may_read(scene: Scene) -> N
         )
 
 
+@pytest.mark.one_engine
 def test_exchanged_token_reads_gated_repos_outside_its_organization(scene: Scene) -> None:
     club = create_organization(scene.hub, "club", scene.bob_user, plan="enterprise")
     gate(scene)
@@ -342,6 +354,7 @@ def test_exchanged_token_reads_gated_repos_outside_its_organization(scene: Scene
         assert client.get(f"/{REPO}/resolve/main/weights.txt").status_code == 200
 
 
+@pytest.mark.one_engine
 def test_events_contain_nothing_that_the_gate_hides(scene: Scene) -> None:
     """Events of a gated repo contain names and ids, which everyone may see, but no content."""
     gate(scene)
@@ -369,6 +382,7 @@ def test_user_deleted_during_the_request_gets_no_access(scene: Scene) -> None:
     assert listed(scene, "pending") == []
 
 
+@pytest.mark.one_engine
 def test_questions_of_the_card_must_be_answered(scene: Scene) -> None:
     """One of them may be the consent to a license, so the API does not accept less than the page."""
     card = "---\nextra_gated_fields:\n  I accept the license: checkbox\n  Country: text\n---\n# Card\n"

@@ -31,6 +31,7 @@ def deliver_within(hub: RunningHub, seconds: float, starts: int = 60) -> int:
     return hub.call(work)
 
 
+@pytest.mark.one_engine
 def test_post_to_webhooks_reaches_the_app_without_credentials(spaces_hub: RunningHub, ada: httpx.Client) -> None:
     space = create_space(ada)
     with serve_space(spaces_hub, space) as served:
@@ -55,6 +56,7 @@ def test_post_to_webhooks_reaches_the_app_without_credentials(spaces_hub: Runnin
         assert len(served.heads) == 2
 
 
+@pytest.mark.one_engine
 def test_private_space_takes_requests_of_readers_only(spaces_hub: RunningHub, ada: httpx.Client, user: User) -> None:
     space = create_space(ada, private=True)
     eve = create_user(spaces_hub, "eve")
@@ -115,6 +117,7 @@ def test_starting_space_delays_deliveries_without_counting_failures(spaces_hub: 
         assert len(served.heads) == 1
 
 
+@pytest.mark.one_engine
 def test_space_that_does_not_run_rejects_requests(spaces_hub: RunningHub, ada: httpx.Client) -> None:
     space = create_space(ada)
     settle(spaces_hub)

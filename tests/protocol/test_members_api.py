@@ -18,6 +18,7 @@ def put(client: httpx.Client, user: str, role: Any, **more: Any) -> httpx.Respon
     return client.put(f"{MEMBERS}/{user}/role", json={"role": role, **more})
 
 
+@pytest.mark.one_engine
 def test_admins_see_roles_and_addresses(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "Bob", verified=False)
     create_organization(hub, "acme", ada, Bob="contributor")
@@ -45,6 +46,7 @@ def test_admins_see_roles_and_addresses(hub: RunningHub) -> None:
         ]
 
 
+@pytest.mark.one_engine
 def test_other_members_see_names(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     create_organization(hub, "acme", ada, bob="write")
@@ -56,6 +58,7 @@ def test_other_members_see_names(hub: RunningHub) -> None:
         assert "You need the admin role" in refused.headers["x-error-message"]
 
 
+@pytest.mark.one_engine
 def test_non_member_sees_nothing(hub: RunningHub) -> None:
     create_organization(hub, "acme", create_user(hub, "ada"))
     with (
@@ -127,6 +130,7 @@ def test_role_is_set(hub: RunningHub) -> None:
             assert role_in(hub, acme, bob) == role
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize(
     ("body", "status"),
     [
@@ -150,6 +154,7 @@ def test_invalid_body_is_rejected(hub: RunningHub, body: Any, status: int) -> No
         assert role_in(hub, acme, bob) == "read"
 
 
+@pytest.mark.one_engine
 def test_only_admins_with_a_write_token_change_members(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     acme = create_organization(hub, "acme", ada, bob="write")

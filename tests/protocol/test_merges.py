@@ -74,6 +74,7 @@ def test_draft_without_its_ref_is_not_published(scene: PublicRepo) -> None:
     assert refused.json()["error"] == "The pull request cannot be published: refs/pr/1 was deleted."
 
 
+@pytest.mark.one_engine
 def test_commits_are_part_of_the_conversation(scene: PublicRepo) -> None:
     _, first = scene.create_pull_request({"idea.txt": b"an idea\n"})
     second = create_commit(scene.eve, REPO, {"more.txt": b"more\n"}, rev="refs/pr/1", summary="More of it")
@@ -130,6 +131,7 @@ def test_merge_without_commits_moves_no_ref(scene: PublicRepo) -> None:
     assert details(scene.ada)["diff"] == ""
 
 
+@pytest.mark.one_engine
 def test_conflicts_are_named_and_nothing_is_merged(scene: PublicRepo) -> None:
     scene.create_pull_request({"notes.txt": b"theirs\n", "other.txt": b"fine\n", "both.txt": b"their version\n"})
     head = create_commit(scene.ada, REPO, {"notes.txt": b"ours\n", "both.txt": b"our version\n"})
@@ -146,6 +148,7 @@ def test_conflicts_are_named_and_nothing_is_merged(scene: PublicRepo) -> None:
     assert "other.txt" in paths_in(scene.ada, REPO)
 
 
+@pytest.mark.one_engine
 def test_unrelated_histories_are_not_merged(scene: PublicRepo) -> None:
     scene.create_pull_request({"idea.txt": b"x"})
     assert scene.ada.post(f"{API}/super-squash/main", json={}).status_code == 200
@@ -172,6 +175,7 @@ def test_writers_squash_an_open_pull_request(scene: PublicRepo) -> None:
     assert (refused.status_code, refused.headers["x-error-code"]) == (404, "RevisionNotFound")
 
 
+@pytest.mark.one_engine
 def test_only_writers_merge(scene: PublicRepo) -> None:
     scene.create_pull_request({"idea.txt": b"x"})
     assert merge(scene.eve).status_code == 403
@@ -183,6 +187,7 @@ def test_only_writers_merge(scene: PublicRepo) -> None:
             assert merge(client).status_code == status, scope
 
 
+@pytest.mark.one_engine
 def test_app_that_merges_with_a_comment_also_needs_write_discussions(scene: PublicRepo) -> None:
     scene.create_pull_request({"idea.txt": b"x"})
     app = create_app(scene.hub, scopes=("openid", "write-discussions", "write-repos"))
@@ -192,6 +197,7 @@ def test_app_that_merges_with_a_comment_also_needs_write_discussions(scene: Publ
             assert merge(client, comment="Thanks!").status_code == status, scopes
 
 
+@pytest.mark.one_engine
 def test_merge_adds_no_comment_where_discussions_are_turned_off(scene: PublicRepo) -> None:
     """Open pull requests can still be merged, as they can be closed; comments are rejected for everyone."""
     scene.create_pull_request({"idea.txt": b"x"})
@@ -204,6 +210,7 @@ def test_merge_adds_no_comment_where_discussions_are_turned_off(scene: PublicRep
     assert [event["type"] for event in details(scene.ada)["events"]] == ["comment", "commit", "status-change"]
 
 
+@pytest.mark.one_engine
 def test_merge_into_another_branch_does_not_change_main(scene: PublicRepo) -> None:
     assert scene.ada.post(f"{API}/branch/next", json={}).status_code == 200
     head = head_of(scene.ada, REPO)
@@ -221,6 +228,7 @@ def test_merge_updates_the_repos_card(scene: PublicRepo) -> None:
     assert scene.ada.get(API).json()["cardData"]["license"] == "mit"
 
 
+@pytest.mark.one_engine
 def test_pull_request_into_a_deleted_branch_cannot_be_merged(scene: PublicRepo) -> None:
     assert scene.ada.post(f"{API}/branch/next", json={}).status_code == 200
     send_commit(scene.eve, REPO, {"idea.txt": b"x"}, rev="next", query="?create_pr=1")
@@ -232,6 +240,7 @@ def test_pull_request_into_a_deleted_branch_cannot_be_merged(scene: PublicRepo) 
     assert merge(scene.ada, 3).status_code == 404
 
 
+@pytest.mark.one_engine
 def test_gate_hides_the_diff(scene: PublicRepo) -> None:
     scene.create_pull_request({"idea.txt": b"the idea"})
     assert scene.ada.put(f"{API}/settings", json={"gated": "manual"}).status_code == 200
@@ -266,11 +275,13 @@ def test_merge_checks_again_before_the_branch_moves(scene: PublicRepo, change: s
     assert merge(scene.ada).status_code == status
 
 
+@pytest.mark.one_engine
 def test_large_diff_is_cut(scene: PublicRepo) -> None:
     scene.create_pull_request({"long.txt": b"a line of text\n" * 200_000})
     assert 900_000 < len(details(scene.ada)["diff"]) <= 1024 * 1024
 
 
+@pytest.mark.one_engine
 def test_executable_and_deleted_files_are_merged_as_git_does(scene: PublicRepo) -> None:
     work = scene.clone("adas", scene.ada_token)
     (work.folder / "run.sh").write_text("#!/bin/sh\n")
@@ -286,6 +297,7 @@ def test_executable_and_deleted_files_are_merged_as_git_does(scene: PublicRepo) 
     assert "notes.txt" not in listed
 
 
+@pytest.mark.one_engine
 def test_merge_and_diff_have_a_time_limit(engine: Engine, tmp_path: Path) -> None:
     """The conversation can be read all the same, and nothing is merged."""
     with hub_with_public_repo(engine, tmp_path, Limits(merging_seconds=0.0)) as scene:
@@ -299,6 +311,7 @@ def test_merge_and_diff_have_a_time_limit(engine: Engine, tmp_path: Path) -> Non
         assert (head_of(scene.ada, REPO), details(scene.ada)["status"]) == (head, "open")
 
 
+@pytest.mark.one_engine
 def test_merge_is_rejected_if_the_head_is_not_the_reviewed_commit(scene: PublicRepo) -> None:
     _, reviewed = scene.create_pull_request({"idea.txt": b"harmless"})
     latest = create_commit(scene.eve, REPO, {"idea.txt": b"harmful"}, rev="refs/pr/1")
@@ -320,6 +333,7 @@ def test_commits_pushed_during_a_merge_are_not_merged(scene: PublicRepo) -> None
     assert (head_of(scene.ada, REPO), details(scene.ada)["status"]) == (head, "open")
 
 
+@pytest.mark.one_engine
 def test_merge_without_commits_shows_no_changes_of_others(scene: PublicRepo) -> None:
     """A pull request without commits is merged at the branch's head, which is the merge of another one."""
     scene.create_pull_request({"idea.txt": b"somebody's idea\n"})
@@ -330,6 +344,7 @@ def test_merge_without_commits_shows_no_changes_of_others(scene: PublicRepo) -> 
     assert details(scene.ada, 2)["diff"] == ""
 
 
+@pytest.mark.one_engine
 def test_changes_removed_from_the_branch_and_the_pull_request_are_not_shown(scene: PublicRepo) -> None:
     scene.create_pull_request({"idea.txt": b"a password\n"})
     assert merge(scene.ada).status_code == 200
@@ -341,6 +356,7 @@ def test_changes_removed_from_the_branch_and_the_pull_request_are_not_shown(scen
     assert "a password" not in scene.ada.get(f"/{REPO}/discussions/1/files").text
 
 
+@pytest.mark.one_engine
 def test_diff_of_a_long_line_is_not_read_completely(engine: Engine, tmp_path: Path) -> None:
     """Git prints the line at once, and the hub does not read all of it into memory."""
     with hub_with_public_repo(engine, tmp_path, Limits(merging_seconds=5.0)) as scene:

@@ -89,6 +89,7 @@ WITH_TOKEN = {
 }
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("name", IN_BROWSER)
 def test_change_in_the_browser_is_logged(hub: RunningHub, name: str) -> None:
     change, ada = IN_BROWSER[name], create_user(hub, "ada")

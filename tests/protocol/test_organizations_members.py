@@ -61,6 +61,7 @@ def test_invitation_by_address_does_not_reveal_accounts(hub: RunningHub) -> None
         assert len(mails_to(hub, "nobody@example.org")) == 1
 
 
+@pytest.mark.one_engine
 def test_verified_address_of_a_member_cannot_be_invited(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     create_user(hub, "bob")
@@ -71,6 +72,7 @@ def test_verified_address_of_a_member_cannot_be_invited(hub: RunningHub) -> None
         assert invite(client, "carol@example.org").status_code == 303, "who has not proven it does not have it"
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("invitee", ["", "nobody", "not an address@", "a@b", "x" * 500])
 def test_invalid_invitees_are_rejected(hub: RunningHub, invitee: str) -> None:
     ada = create_user(hub, "ada")
@@ -140,6 +142,7 @@ def test_role_is_changed(hub: RunningHub) -> None:
             assert post(client, f"{MEMBERS}/{nobody}/role", role="read").status_code == 404
 
 
+@pytest.mark.one_engine
 def test_admin_who_steps_down_leaves_the_settings(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     create_user(hub, "bob")
@@ -179,6 +182,7 @@ def test_disabled_admin_does_not_count_as_an_admin(hub: RunningHub) -> None:
         assert submit(client, f"{MEMBERS}/bob/remove").status_code == 303
 
 
+@pytest.mark.one_engine
 def test_removal_asks_for_confirmation(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     acme = create_organization(hub, "acme", ada, bob="write")
@@ -257,6 +261,7 @@ def way(page: httpx.Response, word: str) -> list[str]:
     return [address.replace("&amp;", "&") for address in re.findall(rf'href="([^"]+)">{word}</a>', page.text)]
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("address", [MEMBERS, "/organizations/acme/members"])
 def test_first_page_retains_the_search(hub: RunningHub, address: str) -> None:
     ada = create_user(hub, "ada")
@@ -267,6 +272,7 @@ def test_first_page_retains_the_search(hub: RunningHub, address: str) -> None:
         assert first == f"{address}?search=m0"
 
 
+@pytest.mark.one_engine
 def test_saved_role_leads_back_to_the_same_list(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     create_user(hub, "m0last")
@@ -288,6 +294,7 @@ def test_admins_find_a_member_by_address(hub: RunningHub) -> None:
         assert named_on(client.get(MEMBERS, params={"search": "@example.org"})) == []
 
 
+@pytest.mark.one_engine
 def test_list_of_members_is_for_members(hub: RunningHub) -> None:
     ada, bob, eve = create_user(hub, "ada"), create_user(hub, "bob"), create_user(hub, "eve")
     create_organization(hub, "acme", ada, bob="read")
@@ -316,6 +323,7 @@ def fill_invitations(hub: RunningHub, organization: Organization, count: int) ->
     hub.call(lambda opened: opened.db.write(unit))
 
 
+@pytest.mark.one_engine
 def test_later_pages_of_invitations_lead_back(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     fill_invitations(hub, create_organization(hub, "acme", ada), 120)

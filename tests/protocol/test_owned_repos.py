@@ -61,6 +61,7 @@ def test_others_see_public_repos_only(callers: Callers) -> None:
     assert listed(callers["ada"].get(of("other"))) == {"other/theirs": ("model", "public", 0, 0.0)}
 
 
+@pytest.mark.one_engine
 def test_anonymous_callers_need_a_token(hub: RunningHub, callers: Callers) -> None:
     for path in (of("acme"), of("other"), of("nobody"), MINE):
         refused = callers["anyone"].get(path)
@@ -80,6 +81,7 @@ def test_own_repos_are_listed(callers: Callers) -> None:
     assert listed(callers["bob"].get(MINE)) == {}
 
 
+@pytest.mark.one_engine
 def test_answers_match_the_document(callers: Callers) -> None:
     paths = callers["anyone"].get("/api/openapi.json").json()["paths"]
     assert {"200", "307", "401", "404"} <= paths[of("{name}")]["get"]["responses"].keys()

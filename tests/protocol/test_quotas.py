@@ -84,6 +84,7 @@ def test_upload_beyond_the_quota_is_rejected_in_every_way(hub: RunningHub) -> No
         assert client.send_xorb(xorb_of(content)).status_code == 200
 
 
+@pytest.mark.one_engine
 def test_known_size_at_the_same_path_is_not_announced_again(hub: RunningHub) -> None:
     """Clients announce whole folders, and then send only what has changed."""
     ada_user = create_user(hub, "ada")
@@ -130,6 +131,7 @@ def test_guests_files_count_once_a_writer_uses_them(hub: RunningHub) -> None:
         assert (refused.status_code, refused.headers["x-error-code"]) == (403, CODE)
 
 
+@pytest.mark.one_engine
 def test_merge_of_guests_files_beyond_the_quota_is_rejected_in_every_way(hub: RunningHub) -> None:
     ada_user, eve_user = create_user(hub, "ada"), create_user(hub, "eve")
     set_quota(hub, "user", ada_user.id, 150_000)

@@ -30,6 +30,7 @@ def opened(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
         yield hub
 
 
+@pytest.mark.one_engine
 def test_registration_is_off_by_default(hub: RunningHub) -> None:
     refused = register(hub)
     assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (404, "*")
@@ -104,6 +105,7 @@ def test_registered_app_manages_its_registration(opened: RunningHub) -> None:
         assert gone.status_code == 400
 
 
+@pytest.mark.one_engine
 def test_changed_app_asks_again(opened: RunningHub) -> None:
     given = register(opened).json()
     ada, client = create_user(opened, "ada"), self_registered(opened, redirect_uris=["https://app.example/cb"])
@@ -168,6 +170,7 @@ def test_lenient_metadata_is_accepted(opened: RunningHub) -> None:
         assert "POST" in preflight.headers["access-control-allow-methods"], "clients in browsers register too"
 
 
+@pytest.mark.one_engine
 def test_operators_token_may_be_required(engine: Engine, tmp_path: Path) -> None:
     with open_to_registration(engine, tmp_path, "token") as hub:
         token, stored = hub.call(lambda opened: initial_tokens.create(opened.oauth))

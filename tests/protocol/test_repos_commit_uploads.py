@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pytest
 from tests.bed.people import api, create_organization, create_token, create_user
 from tests.bed.processes import until
 from tests.bed.repos import create_commit, create_repo, head_of, paths_in, send_large
@@ -22,6 +23,7 @@ def _line(key: str, **value: Any) -> bytes:
     return json.dumps({"key": key, "value": value}).encode()
 
 
+@pytest.mark.one_engine
 def test_commit_may_be_one_json_document(hub: RunningHub) -> None:
     """As older clients send it."""
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
@@ -73,6 +75,7 @@ def test_client_that_disconnects_commits_nothing(sqlite_hub: RunningHub) -> None
         assert len(ada.get("/api/models/ada/tiny/events").json()) == 1
 
 
+@pytest.mark.one_engine
 def test_permission_lost_during_the_upload_rejects_the_commit(hub: RunningHub) -> None:
     """A body may take hours to be received: permissions are checked at its end (as for a push)."""
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")

@@ -55,6 +55,7 @@ def test_file_is_uploaded_and_downloaded(hub: RunningHub) -> None:
         assert stored_files(hub) == [f"{OID[:2]}/{OID[2:4]}/{OID}"]
 
 
+@pytest.mark.one_engine
 def test_upload_that_differs_from_its_announcement_is_not_stored(hub: RunningHub) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada, api(hub) as anyone:
         create_repo(ada, "tiny")
@@ -74,6 +75,7 @@ def test_upload_that_differs_from_its_announcement_is_not_stored(hub: RunningHub
             assert 400 <= refused.status_code < 500, body[:20]
 
 
+@pytest.mark.one_engine
 def test_signed_url_is_valid_for_one_operation(hub: RunningHub) -> None:
     other = hashlib.sha256(b"other").hexdigest()
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada, api(hub) as anyone:
@@ -120,6 +122,7 @@ def test_signed_url_is_valid_for_one_operation(hub: RunningHub) -> None:
         assert (gone.status_code, gone.headers["x-error-code"]) == (404, "RepoNotFound")
 
 
+@pytest.mark.one_engine
 @pytest.mark.limits(part_bytes=40, multipart_threshold=80)
 def test_urls_of_a_large_upload_are_valid_until_a_slow_client_has_sent_it(hub: RunningHub) -> None:
     other = hashlib.sha256(b"other").hexdigest()

@@ -84,6 +84,7 @@ def test_deleting_by_an_owners_old_name_is_rejected(hub: RunningHub) -> None:
         assert client.get("/api/models/acme2/keep").status_code == 404
 
 
+@pytest.mark.one_engine
 def test_invalid_moves_are_rejected(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     create_organization(hub, "acme", ada, bob="read")
@@ -130,6 +131,7 @@ def test_move_of_a_private_repo_is_invisible_to_others(hub: RunningHub) -> None:
             assert "location" not in hidden.headers
 
 
+@pytest.mark.one_engine
 def test_creating_and_deleting_validate_names_and_permissions(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     create_organization(hub, "acme", ada)

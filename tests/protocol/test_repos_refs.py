@@ -19,6 +19,7 @@ def error(answer: httpx.Response) -> tuple[int, str, str]:
     return answer.status_code, answer.headers.get("x-error-code", ""), answer.json()["error"]
 
 
+@pytest.mark.one_engine
 def test_history_has_pages(hub: RunningHub) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         create_repo(ada, "tiny")
@@ -80,6 +81,7 @@ def test_branches_are_created_and_deleted(hub: RunningHub) -> None:
         assert names(ada) == {"branches": ["main", "void"], "converts": [], "tags": ["v1"]}
 
 
+@pytest.mark.one_engine
 def test_unknown_revision_is_named_before_a_bad_tag_name(hub: RunningHub) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         create_repo(ada, "tiny")
@@ -87,6 +89,7 @@ def test_unknown_revision_is_named_before_a_bad_tag_name(hub: RunningHub) -> Non
         assert ada.post(f"{REPO}/tag/main", json={"tag": "a b"}).status_code == 422
 
 
+@pytest.mark.one_engine
 def test_tags_may_be_plain_or_annotated(hub: RunningHub) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         create_repo(ada, "tiny")

@@ -58,6 +58,7 @@ def test_link_sets_a_new_password(hub: RunningHub) -> None:
     assert told == ["Reset your password", "Your password was changed"]
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("address", ["ada@example.org", "ADA@example.org", "nobody@example.org"])
 def test_answer_is_always_the_same(hub: RunningHub, address: str) -> None:
     create_user(hub, "ada")
@@ -79,6 +80,7 @@ def test_disabled_account_gets_no_mail(hub: RunningHub) -> None:
     assert mails_to(hub, "ada@example.org", 0) == []
 
 
+@pytest.mark.one_engine
 def test_invalid_address_is_rejected(hub: RunningHub) -> None:
     with hub.client() as client:
         response = ask(client, "ada")
@@ -106,6 +108,7 @@ def test_link_expires_after_an_hour(hub: RunningHub) -> None:
         assert client.post(link, data={**hidden, "password": NEW}).status_code == 404
 
 
+@pytest.mark.one_engine
 def test_invalid_password_does_not_use_up_the_link(hub: RunningHub) -> None:
     create_user(hub, "ada")
     link = link_for(hub, "ada")

@@ -92,6 +92,7 @@ def test_token_for_a_resource_server_has_no_powers_on_the_hub(hub: RunningHub, a
     assert wide.redeem(code).json()["scope"] == "email profile openid mcp:tools mcp:admin"
 
 
+@pytest.mark.one_engine
 def test_consent_page_names_the_server_its_host_and_its_owner(hub: RunningHub, client: Client, ada: User) -> None:
     acme = create_organization(hub, "acme", create_user(hub, "olga"))
     register(hub, acme)
@@ -165,6 +166,7 @@ def test_device_flow_carries_the_resource(hub: RunningHub, client: Client, ada: 
     assert tools.accepts(refresh(client, found["refresh_token"]).json()["access_token"])
 
 
+@pytest.mark.one_engine
 def test_device_for_servers_with_scopes_of_the_same_name_is_refused(hub: RunningHub, client: Client, ada: User) -> None:
     """Which servers run on the user's computer is known only once the code is entered."""
     first, second = "http://127.0.0.1:9000/mcp", "http://127.0.0.1:9001/mcp"
@@ -180,6 +182,7 @@ def test_device_for_servers_with_scopes_of_the_same_name_is_refused(hub: Running
             assert 'name="user_code"' in page.text, "the code itself is right, and not counted as a wrong one"
 
 
+@pytest.mark.one_engine
 def test_local_server_accepts_only_tokens_of_its_owner(hub: RunningHub, client: Client, ada: User) -> None:
     bob, local = create_user(hub, "bob"), "http://127.0.0.1:9000/mcp"
     of_ada, of_bob = register(hub, ada, local), register(hub, bob, local, (TOOLS,), name="Bob's")
@@ -206,6 +209,7 @@ def test_local_server_accepts_only_tokens_of_its_owner(hub: RunningHub, client: 
     assert (found["scope"], of_ada.accepts(found["access_token"])) == (SCOPE, True)
 
 
+@pytest.mark.one_engine
 def test_scopes_of_an_unregistered_local_server_are_refused_with_the_cause(
     hub: RunningHub, client: Client, ada: User
 ) -> None:
@@ -243,6 +247,7 @@ def verify(hub: RunningHub, token: str) -> None:
     public.verify(base64.urlsafe_b64decode(signature + "=="), signed.encode(), padding.PKCS1v15(), SHA256())
 
 
+@pytest.mark.one_engine
 def test_jwt_access_tokens_are_verified_with_the_published_keys(hub: RunningHub, client: Client, ada: User) -> None:
     tools = register(hub, ada, tokens="jwt")
     found = tokens_for(client, ada, resource=IDENTIFIER, scope=SCOPE)
@@ -278,6 +283,7 @@ def test_jwt_access_tokens_are_verified_with_the_published_keys(hub: RunningHub,
     assert not tools.accepts(renewed)
 
 
+@pytest.mark.one_engine
 def test_forged_jwts_are_not_access_tokens(hub: RunningHub, client: Client, ada: User) -> None:
     tools = register(hub, ada, tokens="jwt")
     found = tokens_for(client, ada, resource=IDENTIFIER, scope=SCOPE)
@@ -346,6 +352,7 @@ def test_introspection_counts_as_use_of_the_token(hub: RunningHub, client: Clien
     assert not tools.accepts(renewed["access_token"]), "the family is revoked"
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("pair", ["a\0b:hfrs_x", "a%00b:hfrs_x", ":hfrs_x", f"{'a' * 3000}:hfrs_x"])
 def test_invalid_ids_of_resource_servers_are_rejected(hub: RunningHub, pair: str) -> None:
     header = {"authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}

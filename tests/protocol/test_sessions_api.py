@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx
+import pytest
 from tests.bed.people import PASSWORD, api, browser_of, create_token, create_user, submit
 from tests.bed.running_hub import RunningHub
 
@@ -32,6 +33,7 @@ def test_sessions_are_listed(hub: RunningHub) -> None:
         assert mine.cookies["token"] not in str(session)
 
 
+@pytest.mark.one_engine
 def test_long_user_agent_is_truncated(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     with hub.client(headers={"user-agent": "Mozilla/5.0 " + "x" * 5000}) as browser:
@@ -70,6 +72,7 @@ def test_write_token_ends_a_session(hub: RunningHub) -> None:
     assert listed(hub, writer) == []
 
 
+@pytest.mark.one_engine
 def test_another_users_session_is_404_and_continues(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     mine, theirs = create_token(hub, ada), create_token(hub, bob)
@@ -81,6 +84,7 @@ def test_another_users_session_is_404_and_continues(hub: RunningHub) -> None:
         assert browser.get("/settings/sessions").status_code == 200
 
 
+@pytest.mark.one_engine
 def test_request_without_a_token_is_401(hub: RunningHub) -> None:
     with browser_of(hub, create_user(hub, "ada")) as client:
         assert client.get(PATH).status_code == 401

@@ -80,6 +80,7 @@ def test_paused_space_stays_paused_when_its_sdk_changes(spaces_hub: RunningHub, 
         assert stage(ada) == expected
 
 
+@pytest.mark.one_engine
 def test_push_to_a_branch_starts_nothing(spaces_hub: RunningHub, ada: httpx.Client) -> None:
     space = create_space(ada)
     before = find_space(spaces_hub, space)
@@ -111,6 +112,7 @@ def test_spaces_of_a_disabled_account_are_paused(spaces_hub: RunningHub, ada: ht
     assert (found["stage"], found["errorMessage"]) == ("PAUSED", OWNER_DISABLED)
 
 
+@pytest.mark.one_engine
 def test_sleep_time_is_limited_to_48_hours(spaces_hub: RunningHub, ada: httpx.Client) -> None:
     create_space(ada, sleepTimeSeconds=7200, hardware="cpu-basic")
     assert ada.get(f"{SPACE}/runtime").json()["gcTimeout"] == 7200
@@ -205,6 +207,7 @@ def test_log_stream_ends_when_its_reader_loses_the_permission(spaces_hub: Runnin
             assert list(events) == []
 
 
+@pytest.mark.one_engine
 def test_only_writers_manage_a_space(spaces_hub: RunningHub, ada: httpx.Client) -> None:
     create_space(ada)
     with api(spaces_hub, create_token(spaces_hub, create_user(spaces_hub, "eve"))) as eve:
@@ -229,6 +232,7 @@ def test_changes_of_an_organizations_space_are_audited(spaces_hub: RunningHub, a
     assert "very-secret" not in json.dumps(log)
 
 
+@pytest.mark.one_engine
 def test_spaces_are_stored_where_none_run(plain_hub: RunningHub) -> None:
     with api(plain_hub, create_token(plain_hub, create_user(plain_hub, ADA))) as client:
         space = create_space(client, hardware="t4-small", secrets=[{"key": "A", "value": "b"}])

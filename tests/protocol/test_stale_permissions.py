@@ -201,6 +201,7 @@ def test_audit_log_names_the_invited_user_by_their_current_name(hub: RunningHub)
     assert [entry["data"]["invitee"] for entry in invited] == ["Kate", "zoe@example.org"]
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("page", ["/settings/sessions", "/settings/tokens", "/settings/organizations"])
 @pytest.mark.parametrize("number", ["000000001" + "0" * 5000, "0000000019", "-1", "\u00b2"])
 def test_invalid_page_number_is_404(hub: RunningHub, page: str, number: str) -> None:

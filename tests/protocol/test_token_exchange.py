@@ -46,6 +46,7 @@ def test_fewer_scopes_may_be_requested(hub: RunningHub) -> None:
     assert "id_token" not in answer
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize(
     ("email", "more", "status", "error"),
     [
@@ -67,6 +68,7 @@ def test_invalid_exchanges_are_rejected(
     assert (answer.status_code, answer.json()["error"]) == (status, error), answer.text
 
 
+@pytest.mark.one_engine
 def test_exchange_requires_basic_authentication_and_the_privilege(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     acme = create_organization(hub, "acme", ada)

@@ -35,6 +35,7 @@ def test_default_limits() -> None:
     assert (limits.tunnel_posts, limits.tunnel_waiting) == (600, 32)
 
 
+@pytest.mark.one_engine
 @pytest.mark.limits(tunnel_answer_seconds=0.3, tunnel_waiting=1)
 def test_post_without_an_answer_in_time_is_a_504(hub: RunningHub, token: str, tunnel: dict[str, Any]) -> None:
     unconnected = post(tunnel)
@@ -62,6 +63,7 @@ def test_posts_to_a_link_are_limited_by_the_minute(hub: RunningHub, token: str, 
     assert post(tunnel).status_code == 504
 
 
+@pytest.mark.one_engine
 @pytest.mark.limits(tunnel_waiting=4)
 def test_requests_without_an_answer_are_limited(hub: RunningHub, token: str, tunnel: dict[str, Any]) -> None:
     with socket_to(hub, tunnel["id"], token) as socket:
@@ -82,6 +84,7 @@ def test_requests_without_an_answer_are_limited(hub: RunningHub, token: str, tun
         assert posting.answer().status_code == 204
 
 
+@pytest.mark.one_engine
 @pytest.mark.limits(tunnel_silence_seconds=0.5)
 def test_silent_program_is_disconnected(hub: RunningHub, token: str, tunnel: dict[str, Any]) -> None:
     with api(hub, token) as ada:

@@ -113,6 +113,7 @@ def test_receiver_on_loopback_gets_deliveries_through_its_link(
     assert shared.server.share_url is None
 
 
+@pytest.mark.one_engine
 def test_link_forwards_only_posts_to_webhooks(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
     token = create_token(hub, create_user(hub, "ada"))
     with share_receiver(monkeypatch, hub.url, token) as shared, httpx.Client(base_url=shared.link) as anyone:
@@ -137,6 +138,7 @@ def test_link_forwards_only_posts_to_webhooks(hub: RunningHub, monkeypatch: pyte
         assert len(shared.payloads) == 1
 
 
+@pytest.mark.one_engine
 def test_request_and_answer_pass_without_credentials(hub: RunningHub) -> None:
     token = create_token(hub, create_user(hub, "ada"))
     with api(hub, token) as ada:
@@ -167,6 +169,7 @@ def test_request_waits_for_a_receiver_that_connects_late(hub: RunningHub) -> Non
         assert posting.answer().json() == 7
 
 
+@pytest.mark.one_engine
 def test_answer_to_another_tunnels_request_is_ignored(hub: RunningHub) -> None:
     token = create_token(hub, create_user(hub, "ada"))
     stranger_token = create_token(hub, create_user(hub, "eve"))
@@ -184,6 +187,7 @@ def test_answer_to_another_tunnels_request_is_ignored(hub: RunningHub) -> None:
         assert posting.answer().json() == "genuine"
 
 
+@pytest.mark.one_engine
 def test_malformed_message_ends_the_connection(hub: RunningHub) -> None:
     token = create_token(hub, create_user(hub, "ada"))
     with api(hub, token) as ada:
@@ -253,6 +257,7 @@ def test_oldest_link_of_a_user_is_removed_beyond_the_limit(hub: RunningHub) -> N
     assert found == [404, *[200] * 10]
 
 
+@pytest.mark.one_engine
 def test_large_bodies_and_floods_are_rejected(hub: RunningHub) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         tunnel = open_tunnel(ada)
@@ -277,6 +282,7 @@ def test_expired_links_are_deleted(hub: RunningHub) -> None:
     assert hub.call(count) == 0
 
 
+@pytest.mark.one_engine
 def test_operator_can_switch_tunnels_off(engine: Engine, tmp_path: Path) -> None:
     url = engine.fresh_url()
     with run_hub(settings_for(url, tmp_path)) as on:
@@ -316,6 +322,7 @@ def test_receiver_connects_again_after_the_connection_is_lost(
     assert len(shared.payloads) == 2
 
 
+@pytest.mark.one_engine
 def test_receiver_gets_unusual_requests_of_strangers(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
     """Headers outside of ASCII, compressed answers on request, and an address that a client would normalize."""
     token = create_token(hub, create_user(hub, "ada"))
@@ -333,6 +340,7 @@ def test_receiver_gets_unusual_requests_of_strangers(hub: RunningHub, monkeypatc
         assert {name.lower(): value for name, value in received.items()}["x-name"] == "\u00e9\u00ff"
 
 
+@pytest.mark.one_engine
 def test_links_with_a_host_of_their_own_serve_nothing_else(engine: Engine, tmp_path: Path) -> None:
     settings = settings_for(engine.fresh_url(), tmp_path, tunnel_host="tunnels.example.org")
     with run_hub(settings) as own, api(own, token := create_token(own, create_user(own, "ada"))) as ada:

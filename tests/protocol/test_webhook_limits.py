@@ -116,6 +116,7 @@ def test_quota_counts_only_events(hub: RunningHub, receiver: Receiver) -> None:
             assert ada.post(f"{at}/replay/{skipped[0]['id']}").json()["status"] == 200
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize(("refs", "length", "is_cut"), [(900, 20, None), (1000, 380, True)], ids=["fits", "cut"])
 def test_payload_is_limited_to_256_kib(
     hub: RunningHub, receiver: Receiver, refs: int, length: int, is_cut: bool | None

@@ -85,6 +85,7 @@ def test_last_event_id_resumes_a_stream(hub: RunningHub, ada: httpx.Client) -> N
     assert bad.status_code == 400
 
 
+@pytest.mark.one_engine
 @pytest.mark.limits(stream_comment_seconds=0.05)
 def test_idle_stream_has_comments(hub: RunningHub, ada: httpx.Client) -> None:
     webhook = pull_webhook(ada, "user:ada")
@@ -169,6 +170,7 @@ def test_streams_of_a_user_are_limited(hub: RunningHub, ada: httpx.Client) -> No
                 pass
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("server", ["granian", "uvicorn"])
 def test_open_streams_do_not_delay_the_stop(engine: Engine, tmp_path: Path, server: str) -> None:
     settings = settings_for(engine.fresh_url(), tmp_path, server=server)

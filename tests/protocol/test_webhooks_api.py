@@ -132,6 +132,7 @@ def test_webhooks_of_others_are_not_found(hub: RunningHub, ada: httpx.Client) ->
         assert ada.post(f"{PATH}/{webhook['id']}/replay/{NOBODY}").status_code == 404
 
 
+@pytest.mark.one_engine
 def test_error_names_the_invalid_field(ada: httpx.Client) -> None:
     bad = [
         ({"url": None}, "url: Set either url or pull."),
@@ -195,6 +196,7 @@ def test_number_of_webhooks_is_limited(hub: RunningHub, ada: httpx.Client) -> No
         made(bob)
 
 
+@pytest.mark.one_engine
 def test_pull_webhook_has_no_url(hub: RunningHub, ada: httpx.Client) -> None:
     webhook = ada.post(PATH, json={"pull": True, "watched": WATCHED}).json()["webhook"]
     assert ("url" in webhook, webhook["pull"]) == (False, True)
@@ -263,6 +265,7 @@ def test_logs_list_deliveries(hub: RunningHub, ada: httpx.Client, receiver: Rece
     assert MOMENT.fullmatch(ada.get(at).json()["webhook"]["lastTriggerAt"])
 
 
+@pytest.mark.one_engine
 def test_no_answer_has_one_text_for_all_causes(hub: RunningHub, ada: httpx.Client) -> None:
     with run_receiver() as closed:
         pass
@@ -387,6 +390,7 @@ def test_w31_unsent_delivery_is_hidden_after_the_permission_is_lost(hub: Running
         assert member.get(f"{at}/{failed}").json()["reason"] == "forbidden"
 
 
+@pytest.mark.one_engine
 def test_webhooks_scope_is_required(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     client = create_app(hub, scopes=("openid", "webhooks", "manage-repos"))

@@ -58,6 +58,7 @@ def test_file_is_read_in_every_way(hub: RunningHub) -> None:
         assert beyond.status_code == 416
 
 
+@pytest.mark.one_engine
 def test_files_that_came_by_lfs_have_no_xet_hash(hub: RunningHub) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         create_repo(ada, "tiny")
@@ -92,6 +93,7 @@ def test_file_of_several_xorbs_and_repeated_parts(hub: RunningHub) -> None:
         assert objects_in(hub) == 2
 
 
+@pytest.mark.one_engine
 def test_progress_of_a_shard_ends_with_its_result(hub: RunningHub) -> None:
     xorb = xorb_of(CONTENT)
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
@@ -162,6 +164,7 @@ def test_work_of_a_shard_is_limited(hub: RunningHub) -> None:
         assert (refused.status_code, "too many xorbs" in refused.text) == (400, True)
 
 
+@pytest.mark.one_engine
 def test_empty_file_and_tiny_file_are_accepted(hub: RunningHub) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         create_repo(ada, "tiny")
@@ -173,6 +176,7 @@ def test_empty_file_and_tiny_file_are_accepted(hub: RunningHub) -> None:
             assert ada.get(f"/ada/tiny/resolve/main/{path}").content == content
 
 
+@pytest.mark.one_engine
 def test_batch_sends_clients_that_offer_it_to_the_storage_api(hub: RunningHub) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada, api(hub) as anyone:
         create_repo(ada, "tiny")

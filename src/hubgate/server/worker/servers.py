@@ -39,7 +39,8 @@ async def serve_with_granian(
         # that granian's own parent process sets. A start-up test detects a granian version that changed this.
         def _init_shared_socket(self) -> None:
             self._ssp = None
-            self._shd = SocketHolder(listener.fileno(), False, BACKLOG)
+            # granian closes the descriptor. A second close of the same number could close another thread's file.
+            self._shd = SocketHolder(listener.detach(), False, BACKLOG)
 
         async def _serve_loop(self, *arguments: Any) -> None:
             on_ready()

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from hubgate.server.edge.openapi import document
-from hubgate.server.edge.routes import Route, public
+from hubgate.server.edge.routes import PublicHandler, Route, public
 from hubgate.server.edge.table import RouteTable
 from hubgate.server.errors import NotFound
 from hubgate.server.http.render import JsonResponse
@@ -48,7 +48,23 @@ def routes(pages: Pages, base_url: str, documented: Sequence[Route]) -> list[Rou
             raise NotFound("The API reference has no such subject.")
         return pages.page(request, "docs/api_subject.html", contents=found.contents, **values)
 
-    own = [
+    # Created on first request: creating it takes longer than the rest of the start-up.
+    @cache
+    def openapi_document() -> dict[str, Any]:
+        # Without these routes' own handlers, which refer to the document: all routes would be part of a reference
+        # cycle, and only a garbage collection would free a closed hub.
+        own = _routes(_no_handler, _no_handler, _no_handler)
+        return document(RouteTable([*documented, *own]), base_url)
+
+    @cache
+    def reference() -> Reference:
+        return _reference(openapi_document())
+
+    return _routes(openapi, index, subject)
+
+
+def _routes(openapi: PublicHandler, index: PublicHandler, subject: PublicHandler) -> list[Route]:
+    return [
         Route(
             "GET",
             "/api/openapi.json",
@@ -61,16 +77,10 @@ def routes(pages: Pages, base_url: str, documented: Sequence[Route]) -> list[Rou
         Route("GET", f"{_INDEX}/{{subject}}", public(subject), Surface.PAGE, "A subject of the API reference"),
     ]
 
-    # Created on first request: creating it takes longer than the rest of the start-up.
-    @cache
-    def openapi_document() -> dict[str, Any]:
-        return document(RouteTable([*documented, *own]), base_url)
 
-    @cache
-    def reference() -> Reference:
-        return _reference(openapi_document())
-
-    return own
+async def _no_handler(_: HubRequest) -> Response:
+    """Stands for a handler in the document, which describes none."""
+    raise NotFound("This handler is never called.")
 
 
 def _reference(openapi_document: Document) -> Reference:
