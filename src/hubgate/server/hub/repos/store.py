@@ -50,6 +50,9 @@ async def by_id(tx: Tx | Database, repo_id: str) -> Repo | None:
 
 async def by_id_with_ref(db: Database, repo_id: str, refs: Sequence[str]) -> tuple[Repo, Ref | None] | None:
     """Like `by_id` and `first_ref`, in one query."""
+    if not refs:
+        repo = await by_id(db, repo_id)
+        return (repo, None) if repo is not None else None
     sql = _with_first_ref(f"FROM repos r {OWNERS}", "r.id = :id", len(refs))
     return _repo_and_ref(await db.one(sql, {"id": repo_id, **_numbered(refs)}))
 
@@ -470,13 +473,18 @@ async def set_count(tx: Tx, repo_id: str, name: str, sha: str, commits: int) -> 
     )
 
 
-async def increment_generation(tx: Tx, repo_id: str) -> None:
-    """Increment the generation, which invalidates copies of the refs."""
-    await tx.exec("UPDATE repos SET generation = generation + 1 WHERE id = :id", {"id": repo_id})
+# The owner's current name by sub-queries: an UPDATE cannot join in SQLite's RETURNING.
+_CHANGED = REPO.replace("r.", "").replace(
+    "COALESCE(u.name, o.name)",
+    """COALESCE(
+        (SELECT u.name FROM users u WHERE owner_kind = 'user' AND u.id = owner_id),
+        (SELECT o.name FROM organizations o WHERE owner_kind = 'org' AND o.id = owner_id)
+    )""",
+)
+_SET_HEAD = f"UPDATE repos SET head_sha = :sha, card = :card, tags = :tags WHERE id = :id RETURNING {_CHANGED}"
 
 
-async def set_head(tx: Tx, repo_id: str, sha: str | None, card: Card) -> None:
-    await tx.exec(
-        "UPDATE repos SET head_sha = :sha, card = :card, tags = :tags WHERE id = :id",
-        {"id": repo_id, "sha": sha, "card": card.data_json, "tags": card.tags_json},
-    )
+async def set_head(tx: Tx, repo_id: str, sha: str | None, card: Card) -> Repo | None:
+    """Set the head and its card, and return the repo; None if it was deleted."""
+    row = await tx.one(_SET_HEAD, {"id": repo_id, "sha": sha, "card": card.data_json, "tags": card.tags_json})
+    return Repo(*row) if row else None
