@@ -103,7 +103,7 @@ def _steps(setup: _Setup) -> dict[str, Step]:
         await repos.db.write(lambda tx: move_refs_in(tx, repos, repo, [change], NO_CARD, now, {}, 1))
 
     async def one_statement() -> None:
-        await repos.db.write(lambda tx: store.increment_generation(tx, repo.id))
+        await repos.db.write(lambda tx: store.lock(tx, repo.id))
 
     return {
         WHOLE: _after_setup(lambda: _create_branch(setup), whole),

@@ -9,7 +9,7 @@ import msgspec
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
-from hubgate.server.edge.routes import Endpoint, Handler, Located, Locator, Missing, Route, Target
+from hubgate.server.edge.routes import PARAMETER, Endpoint, Handler, Located, Locator, Missing, Route, Target
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
@@ -17,6 +17,7 @@ from hubgate.server.hub.gating import access_requests
 from hubgate.server.hub.repos import lookup
 from hubgate.server.hub.repos.lookup import Revision
 from hubgate.server.hub.repos.model import Repo, RepoType
+from hubgate.server.hub.repos.revision_paths import PathAtRevision, RevisionPath, parse_revision_path
 
 # Responses that every route about a repo can return.
 COMMON_ANSWERS: Mapping[int, tuple[str, Any]] = {
@@ -81,8 +82,8 @@ class _RepoPlace(NamedTuple):
 
     namespace_at: int
     suffix: str
-    # The segment at which a trailing `{…:path}` begins; None if the path has none.
-    rest_at: int | None
+    # The segment at which a trailing `{…:path}` begins, and its name; None if the path has none.
+    rest: tuple[int, str] | None
 
 
 # Cached: every hub of a process has the same paths.
@@ -90,8 +91,9 @@ class _RepoPlace(NamedTuple):
 def _repo_place(path: str) -> _RepoPlace:
     segments = path.split("/")
     namespace_at = segments.index("{namespace}")
-    rest_at = len(segments) - 1 if segments[-1].endswith(":path}") else None
-    return _RepoPlace(namespace_at, segments[namespace_at + 1].removeprefix("{repo}"), rest_at)
+    parameter = PARAMETER.match(segments[-1])
+    rest = (len(segments) - 1, parameter[1]) if parameter and parameter[2] else None
+    return _RepoPlace(namespace_at, segments[namespace_at + 1].removeprefix("{repo}"), rest)
 
 
 class _RepoFinder(msgspec.Struct, Generic[T], frozen=True):
@@ -105,10 +107,12 @@ class _RepoFinder(msgspec.Struct, Generic[T], frozen=True):
     find_target: FindTarget[T]
 
     async def __call__(self, request: HubRequest) -> Located[T] | Missing:
-        if self.place.rest_at is not None:
-            raw_segments = request.scope["raw_path"].decode("ascii").split("/")
-            request.state.first_rest_segment = unquote(raw_segments[self.place.rest_at])
-        repo = await lookup.find_repo(self.repos, self.kind.value, request.param("namespace"), request.param("repo"))
+        address = self.kind.value, request.param("namespace"), request.param("repo")
+        if self.place.rest is None:
+            repo = await lookup.find_repo(self.repos, *address)
+        else:
+            rest = _revision_path(request, *self.place.rest)
+            repo, request.state.revision_path = await lookup.find_repo_and_path(self.repos, *address, rest)
         if not isinstance(repo, Repo):
             return Missing(repo)
         # Every check of this request uses this repo, so all ways to read its files respect an accepted request.
@@ -130,12 +134,16 @@ def revision_headers(revision: Revision) -> dict[str, str]:
     return {PULL_REQUEST_ONLY: "true"} if revision.in_pull_request else {}
 
 
-def first_rest_segment(request: HubRequest) -> str:
-    """Return the first segment of a trailing `{…:path}`, decoded separately: a slash in it was percent-encoded and is
-    part of the revision.
-    """
-    first: str = getattr(request.state, "first_rest_segment", "")
-    return first
+def revision_path_of(request: HubRequest) -> PathAtRevision:
+    """The revision and path in a trailing `{…:path}`, found together with the repo."""
+    found: PathAtRevision = request.state.revision_path
+    return found
+
+
+def _revision_path(request: HubRequest, at: int, name: str) -> RevisionPath:
+    # The first segment is decoded separately: a slash in it was percent-encoded and is part of the revision.
+    first = request.scope["raw_path"].split(b"/", at + 1)[at].decode("ascii")
+    return parse_revision_path(request.param(name), unquote(first) if "%" in first else first)
 
 
 def _moved_address(request: HubRequest, changed: Mapping[int, str]) -> str:

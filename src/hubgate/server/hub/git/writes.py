@@ -21,7 +21,7 @@ from pygit2.enums import FileMode, ObjectType
 from hubgate.server.clock import SECOND
 from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.hub.git.fsync import sync_objects
-from hubgate.server.hub.git.objects import FileAt, file_in, remember_file, repository, tree_of
+from hubgate.server.hub.git.objects import FileAt, cached_file, file_in, remember_file, repository, tree_of
 from hubgate.server.hub.git.threads import in_thread
 
 # Smaller blobs are written too fast to block anything.
@@ -129,16 +129,36 @@ def _write_loose(folder: Path, source: BinaryIO, size: int) -> str:
 
 
 async def write_commit(folder: Path, draft: NewCommit) -> str:
+    unchanged = _unchanged_files(folder, draft)
+    to_read = [path for path in draft.read_next if path not in unchanged]
+
     def work() -> tuple[str, list[FileAt]]:
         repo = repository(folder)
         sha = _write_commit(repo, folder, draft)
-        tree = tree_of(repo, sha)
-        return sha, [file_in(repo, tree, path) for path in draft.read_next]
+        tree = tree_of(repo, sha) if to_read else None
+        return sha, [file_in(repo, tree, path) for path in to_read] if tree is not None else []
 
     sha, files = await in_thread(work)
-    for path, file in zip(draft.read_next, files, strict=True):
+    for path, file in (*unchanged.items(), *zip(to_read, files, strict=True)):
         remember_file(folder, sha, path, file)
     return sha
+
+
+def _unchanged_files(folder: Path, draft: NewCommit) -> dict[str, FileAt]:
+    """Those files of `read_next` that the commit does not change and the cache has for its parent."""
+    if draft.parent is None:
+        return {}
+    cached = {path: cached_file(folder, draft.parent, path) for path in draft.read_next}
+    return {
+        path: file
+        for path, file in cached.items()
+        if file is not None and not any(_affects(change.path, path) for change in draft.changes)
+    }
+
+
+def _affects(changed: str, path: str) -> bool:
+    """Whether a change of one path may change what is at the other: one of them is in the other, or they are equal."""
+    return not changed or f"{changed}/".startswith(f"{path}/") or f"{path}/".startswith(f"{changed}/")
 
 
 def _write_commit(repo: pygit2.Repository, folder: Path, draft: NewCommit) -> str:

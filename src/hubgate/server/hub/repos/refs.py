@@ -107,7 +107,7 @@ async def move_refs_in(
     has the number of commits reachable from the new ids (`commit_counts`).
     """
     # A guest's change does not move a repo to the top of lists (attack O72).
-    seq = await store.next_seq(tx, repo.id, None if by_guest else now)
+    seq = await store.next_seq_of_refs(tx, repo.id, None if by_guest else now)
     if seq is None:
         raise NotFound(REPO_GONE, code="RepoNotFound")
     moved: list[RefChange] = []
@@ -126,17 +126,16 @@ async def move_refs_in(
         if did_move:
             (names.discard if change.new_sha is None else names.add)(change.ref)
     if not moved:
-        # Also rolls back the sequence number.
+        # Also rolls back the sequence number and the generation.
         raise RefConflict(stale)
-    await store.increment_generation(tx, repo.id)
     head = next((change for change in moved if change.ref == MAIN), None)
     if head is not None and card is not None:
-        await store.set_head(tx, repo.id, head.new_sha, card)
+        after = await store.set_head(tx, repo.id, head.new_sha, card) or repo
         if repo.repo_type is RepoType.SPACE:
             await repos.on_space_content(tx, repo.id, card.data_json, now)
-    after = await store.by_id(tx, repo.id) or repo
-    if head is not None and card is not None:
         await search_store.put(tx, document_of(after, card))
+    else:
+        after = await store.by_id(tx, repo.id) or repo
     payload = {"updatedRefs": moved}
     await outbox.record(tx, Kind.REPO_CONTENT, after.snapshot, seq, payload, repos.base_url, now, by_guest=by_guest)
     return MoveResult(tuple(moved), tuple(stale))

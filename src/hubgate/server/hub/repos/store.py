@@ -18,23 +18,64 @@ OWNERS = """LEFT JOIN users u ON r.owner_kind = 'user' AND u.id = r.owner_id
     LEFT JOIN organizations o ON r.owner_kind = 'org' AND o.id = r.owner_id"""
 
 _NAMED = f"""
-    SELECT {REPO} FROM names n
+    FROM names n
     JOIN repo_names rn ON rn.owner_id = n.owner_id AND rn.type = :type AND rn.key = :key
     JOIN repos r ON r.id = rn.repo_id {OWNERS}
-    WHERE n.key = :namespace
 """
+_SELECT_NAMED = f"SELECT {REPO} {_NAMED} WHERE n.key = :namespace"
 _BY_ID = f"SELECT {REPO} FROM repos r {OWNERS} WHERE r.id = :id"
+
+# A ref, as its name and id.
+Ref = tuple[str, str]
 
 
 async def named(tx: Tx | Database, repo_type: str, namespace: str, name: str) -> Repo | None:
     """The repo that has this name, or had it before it or its owner was renamed or moved."""
-    row = await tx.one(_NAMED, {"type": repo_type, "namespace": namespace.lower(), "key": name.lower()})
+    row = await tx.one(_SELECT_NAMED, _name_params(repo_type, namespace, name))
     return Repo(*row) if row else None
+
+
+async def named_with_ref(
+    db: Database, repo_type: str, namespace: str, name: str, refs: Sequence[str]
+) -> tuple[Repo, Ref | None] | None:
+    """Like `named` and `first_ref`, in one query."""
+    sql = _with_first_ref(_NAMED, "n.key = :namespace", len(refs))
+    return _repo_and_ref(await db.one(sql, {**_name_params(repo_type, namespace, name), **_numbered(refs)}))
 
 
 async def by_id(tx: Tx | Database, repo_id: str) -> Repo | None:
     row = await tx.one(_BY_ID, {"id": repo_id})
     return Repo(*row) if row else None
+
+
+async def by_id_with_ref(db: Database, repo_id: str, refs: Sequence[str]) -> tuple[Repo, Ref | None] | None:
+    """Like `by_id` and `first_ref`, in one query."""
+    if not refs:
+        repo = await by_id(db, repo_id)
+        return (repo, None) if repo is not None else None
+    sql = _with_first_ref(f"FROM repos r {OWNERS}", "r.id = :id", len(refs))
+    return _repo_and_ref(await db.one(sql, {"id": repo_id, **_numbered(refs)}))
+
+
+def _name_params(repo_type: str, namespace: str, name: str) -> Params:
+    return {"type": repo_type, "namespace": namespace.lower(), "key": name.lower()}
+
+
+def _repo_and_ref(row: Row | None) -> tuple[Repo, Ref | None] | None:
+    if row is None:
+        return None
+    *repo, ref, sha = row
+    return Repo(*repo), (ref, sha) if ref is not None else None
+
+
+@cache
+def _with_first_ref(source: str, condition: str, count: int) -> str:
+    """The query for a repo and the first of `count` refs that exists."""
+    names, order = _precedence(count, "f.name")
+    return f"""
+        SELECT {REPO}, f.name, f.sha {source} LEFT JOIN refs f ON f.repo_id = r.id AND f.name IN ({names})
+        WHERE {condition} ORDER BY {order} LIMIT 1
+    """
 
 
 async def owner_named(tx: Tx | Database, name: str) -> RepoOwner | None:
@@ -208,6 +249,19 @@ async def next_seq(tx: Tx, repo_id: str, now: int | None) -> int | None:
     return int(row["last_seq"]) if row else None
 
 
+async def next_seq_of_refs(tx: Tx, repo_id: str, now: int | None) -> int | None:
+    """Like `next_seq`, for a change of refs: also increments the generation, which invalidates copies of the refs."""
+    row = await tx.one(
+        """
+        UPDATE repos SET last_seq = last_seq + 1, generation = generation + 1,
+            updated_at = COALESCE(CAST(:now AS bigint), updated_at)
+        WHERE id = :id RETURNING last_seq
+        """,
+        {"id": repo_id, "now": now},
+    )
+    return int(row["last_seq"]) if row else None
+
+
 async def next_seq_of_all(tx: Tx, owner_id: str) -> Sequence[Row]:
     """Lock all repos of an owner and increment their sequence numbers; return id, type, name, private, head_sha, tags
     and last_seq of each. `updated_at` is unchanged, so that lists stay in order.
@@ -297,23 +351,30 @@ async def is_head(tx: Tx | Database, repo_id: str, sha: str) -> bool:
     return row is not None
 
 
-async def first_ref(tx: Tx | Database, repo_id: str, names: Sequence[str]) -> tuple[str, str] | None:
-    """Name and id of the first of `names` that exists, in one query."""
+async def first_ref(tx: Tx | Database, repo_id: str, names: Sequence[str]) -> Ref | None:
+    """The first of `names` that exists, in one query."""
     if not names:
         return None
-    params = {f"name_{number}": name for number, name in enumerate(names)}
-    row = await tx.one(_first_ref_sql(len(names)), {"repo_id": repo_id, **params})
+    row = await tx.one(_first_ref_sql(len(names)), {"repo_id": repo_id, **_numbered(names)})
     return (row["name"], row["sha"]) if row else None
 
 
 @cache
 def _first_ref_sql(count: int) -> str:
-    placeholders = [f":name_{number}" for number in range(count)]
-    order = " ".join(f"WHEN {placeholder} THEN {number}" for number, placeholder in enumerate(placeholders))
-    return f"""
-        SELECT name, sha FROM refs WHERE repo_id = :repo_id AND name IN ({", ".join(placeholders)})
-        ORDER BY CASE name {order} END LIMIT 1
-    """
+    names, order = _precedence(count, "name")
+    return f"SELECT name, sha FROM refs WHERE repo_id = :repo_id AND name IN ({names}) ORDER BY {order} LIMIT 1"
+
+
+def _numbered(names: Sequence[str]) -> dict[str, str]:
+    """The parameters of `_precedence`."""
+    return {f"name_{number}": name for number, name in enumerate(names)}
+
+
+def _precedence(count: int, column: str) -> tuple[str, str]:
+    """The parameters for names of refs, as a list, and an expression that sorts by their order."""
+    parameters = [f":name_{number}" for number in range(count)]
+    order = " ".join(f"WHEN {parameter} THEN {number}" for number, parameter in enumerate(parameters))
+    return ", ".join(parameters), f"CASE {column} {order} END"
 
 
 async def refs(tx: Tx, repo_id: str) -> list[tuple[str, str]]:
@@ -412,13 +473,18 @@ async def set_count(tx: Tx, repo_id: str, name: str, sha: str, commits: int) -> 
     )
 
 
-async def increment_generation(tx: Tx, repo_id: str) -> None:
-    """Increment the generation, which invalidates copies of the refs."""
-    await tx.exec("UPDATE repos SET generation = generation + 1 WHERE id = :id", {"id": repo_id})
+# The owner's current name by sub-queries: an UPDATE cannot join in SQLite's RETURNING.
+_CHANGED = REPO.replace("r.", "").replace(
+    "COALESCE(u.name, o.name)",
+    """COALESCE(
+        (SELECT u.name FROM users u WHERE owner_kind = 'user' AND u.id = owner_id),
+        (SELECT o.name FROM organizations o WHERE owner_kind = 'org' AND o.id = owner_id)
+    )""",
+)
+_SET_HEAD = f"UPDATE repos SET head_sha = :sha, card = :card, tags = :tags WHERE id = :id RETURNING {_CHANGED}"
 
 
-async def set_head(tx: Tx, repo_id: str, sha: str | None, card: Card) -> None:
-    await tx.exec(
-        "UPDATE repos SET head_sha = :sha, card = :card, tags = :tags WHERE id = :id",
-        {"id": repo_id, "sha": sha, "card": card.data_json, "tags": card.tags_json},
-    )
+async def set_head(tx: Tx, repo_id: str, sha: str | None, card: Card) -> Repo | None:
+    """Set the head and its card, and return the repo; None if it was deleted."""
+    row = await tx.one(_SET_HEAD, {"id": repo_id, "sha": sha, "card": card.data_json, "tags": card.tags_json})
+    return Repo(*row) if row else None

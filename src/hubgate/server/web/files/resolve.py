@@ -12,32 +12,36 @@ from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
 from hubgate.server.edge.routes import Check, Route, Target
 from hubgate.server.errors import NotFound
-from hubgate.server.http.asgi import ASGIApp
+from hubgate.server.http.asgi import ASGIApp, RawHeaders
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.responses import PlainTextResponse, Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.cas.files_store import ChunkedFile
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects
-from hubgate.server.hub.git.objects import EntryType, TreeEntry
+from hubgate.server.hub.git.objects import EntryType
 from hubgate.server.hub.lfs import contents
 from hubgate.server.hub.repos import lookup
-from hubgate.server.hub.repos.lookup import PathAtRevision
+from hubgate.server.hub.repos.lookup import Revision
 from hubgate.server.hub.repos.model import Repo, RepoType
+from hubgate.server.hub.repos.revision_paths import PathAtRevision
 from hubgate.server.jobs.slots import Slots
 from hubgate.server.web.files.media_types import media_type
-from hubgate.server.web.files.responses import FileSender, is_not_modified, precondition_fails
+from hubgate.server.web.files.responses import FileSender, WholeFile, is_not_modified, is_plain_get, precondition_fails
 from hubgate.server.web.files.stored_content import ContentSender
 from hubgate.server.web.repo_routes import (
     EndpointForType,
-    first_rest_segment,
     repo_endpoint,
     repo_endpoint_with_target,
     revision_headers,
+    revision_path_of,
 )
 
 # Files of a gated repo that are readable without access, at the head of a branch or tag, which only writers can change.
 READABLE_BEFORE_GATE = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
+
+# Headers of files with longer paths are not cached: 2,048 of them would take too much memory.
+_LONGEST_CACHED_PATH = 256
 
 
 def routes(repos: Repos) -> list[Route]:
@@ -46,29 +50,30 @@ def routes(repos: Repos) -> list[Route]:
     content_sender = ContentSender(sender, repos)
 
     async def resolve(request: HubRequest, repo: Repo) -> ASGIApp:
-        at = await locate(request, repo)
-        return await send(request, repo, at, pointers=False)
+        return await send(request, repo, pointers=False)
 
     async def raw(request: HubRequest, repo: Repo) -> ASGIApp:
-        return await send(request, repo, await locate(request, repo), pointers=True)
-
-    async def locate(request: HubRequest, repo: Repo) -> PathAtRevision:
-        return await lookup.parse_revision_path(repos, repo, request.param("rest"), first=first_rest_segment(request))
+        return await send(request, repo, pointers=True)
 
     async def find_target(request: HubRequest, repo: Repo) -> Target[Repo]:
         repo_resource = repo.as_resource()
-        if repo.gated and await is_readable_before_gate(repos, repo, await locate(request, repo)):
+        if repo.gated and await is_readable_before_gate(repos, repo, revision_path_of(request)):
             return Target(repo, repo_resource)
         return Target(repo, repo_resource, further_checks=((Check(Action.REPO_READ_CONTENT, repo_resource),),))
 
-    async def send(request: HubRequest, repo: Repo, at: PathAtRevision, *, pointers: bool) -> ASGIApp:
+    async def send(request: HubRequest, repo: Repo, *, pointers: bool) -> ASGIApp:
         """Send a file; with `pointers`, the pointer in git instead of the large file."""
+        at = revision_path_of(request)
         revision = await lookup.revision_of(repos, repo, at)
         folder = repos.folders.of(repo.id)
         entry, content = await objects.file_at(folder, revision.sha, at.path)
         if entry is None or entry.type is not EntryType.FILE:
             return _no_entry(revision.sha, at.path, at.rev)
-        headers = _headers(entry, revision.sha, at.path, by_pointer=pointers) | revision_headers(revision)
+        etag = entry.sha if pointers else entry.etag
+        if content is not None and (entry.pointer is None or pointers) and is_plain_get(request):
+            encode = _encoded_headers if len(at.path) <= _LONGEST_CACHED_PATH else _encoded_headers.__wrapped__
+            return WholeFile(content, encode(etag, revision, at.path, len(content)))
+        headers = _headers(etag, revision, at.path)
         if precondition_fails(request.headers.get("if-match"), headers["etag"]):
             return Response(status_code=412, headers=headers)
         if is_not_modified(request.headers.get("if-none-match"), headers["etag"]):
@@ -113,16 +118,24 @@ def _route(kind: RepoType, verb: str, endpoint: EndpointForType, summary: str) -
     return Route("GET", path, endpoint(kind, path), Surface.FILE, f"{summary} of a {kind.value}")
 
 
-def _headers(entry: TreeEntry, commit: str, path: str, *, by_pointer: bool) -> dict[str, str]:
-    etag = entry.sha if by_pointer else entry.etag
+def _headers(etag: str, revision: Revision, path: str) -> dict[str, str]:
     return {
         **file_headers(path),
         "etag": f'"{etag}"',
-        "x-repo-commit": commit,
+        "x-repo-commit": revision.sha,
         # A file at a commit never changes, but permissions do.
         "cache-control": "no-cache",
         "vary": "Authorization, Cookie",
+        **revision_headers(revision),
     }
+
+
+# Cached by everything that the headers depend on.
+@lru_cache(maxsize=2_048)
+def _encoded_headers(etag: str, revision: Revision, path: str, size: int) -> RawHeaders:
+    """The headers of a whole file that is in memory."""
+    headers = {**_headers(etag, revision, path), "accept-ranges": "bytes", "content-length": str(size)}
+    return [(name.encode(), value.encode()) for name, value in headers.items()]
 
 
 def _chunked_headers(repos: Repos, repo: Repo, identity: Identity, file: ChunkedFile, commit: str) -> dict[str, str]:

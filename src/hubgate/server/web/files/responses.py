@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from hubgate.server.access.caller import share_key_of
 from hubgate.server.errors import Unavailable
-from hubgate.server.http.asgi import ASGIApp, Receive, Scope, Send
+from hubgate.server.http.asgi import ASGIApp, RawHeaders, Receive, Scope, Send
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.responses import Response
 from hubgate.server.http.streaming import StreamedResponse
@@ -28,7 +28,7 @@ _DISK_CHUNK = 512 * 1024
 # ASGI extension: servers that support it send the file themselves.
 _PATHSEND = "http.response.pathsend"
 
-
+_CONDITIONS = frozenset({b"if-match", b"if-none-match", b"if-range", b"range"})
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})\Z", re.IGNORECASE | re.ASCII)
 _ETAG = re.compile(r'(?:W/)?("[^"]*")')
 
@@ -80,6 +80,22 @@ class FileSender(Struct, frozen=True):
             return StreamedResponse(_from_disk(path, part), headers, status, self.longest_stall)
 
         return range_or_whole(request, size, headers, answer)
+
+
+class WholeFile(Response):
+    """A whole file that is in memory. Its headers are encoded once for all requests of the same file."""
+
+    def __init__(self, content: bytes, encoded_headers: RawHeaders) -> None:
+        super().__init__(content)
+        self._encoded_headers = encoded_headers
+
+    def raw_headers(self) -> RawHeaders:
+        return self._encoded_headers
+
+
+def is_plain_get(request: HubRequest) -> bool:
+    """Whether a request asks for a whole file, without conditions."""
+    return request.method == "GET" and _CONDITIONS.isdisjoint(request.headers.first)
 
 
 def range_or_whole(

@@ -28,7 +28,7 @@ from hubgate.server.storage.database import Tx
 from hubgate.server.web.api.listing import PAGING, page_response
 from hubgate.server.web.api.repos import queries
 from hubgate.server.web.avatars import avatar_url
-from hubgate.server.web.repo_routes import api_routes, first_rest_segment, repo_endpoint, revision_headers
+from hubgate.server.web.repo_routes import api_routes, repo_endpoint, revision_headers, revision_path_of
 
 MAX_ENTRIES = 1000
 # With `expand` each entry costs a walk through the history.
@@ -53,8 +53,9 @@ def _file_routes(repos: Repos) -> list[Route]:
     async def tree(request: HubRequest, repo: Repo) -> JsonResponse:
         fields = request.query_fields()
         expand = queries.flag(fields, "expand")
-        rev, path = await _revision_and_path(repos, repo, request, request.param("rest"))
-        revision = await lookup.revision(repos, repo, rev)
+        at = revision_path_of(request)
+        path = at.path.strip("/")
+        revision = await lookup.revision_of(repos, repo, at)
         page_request = _page_request(fields, MAX_EXPANDED if expand else MAX_ENTRIES)
         after = str(page_request.after[0]) if page_request.after else ""
         folder = repos.folders.of(repo.id)
@@ -67,7 +68,7 @@ def _file_routes(repos: Repos) -> list[Route]:
             limit=page_request.fetch_limit,
         )
         if entries is None:
-            raise NotFound(f"{path} does not exist on {rev!r}", code="EntryNotFound")
+            raise NotFound(f"{path} does not exist on {at.rev!r}", code="EntryNotFound")
         shown = entries[: page_request.limit]
         cursor = encode_cursor((trees.position_of(shown[-1]),)) if len(entries) > page_request.limit else None
         items = await describe_entries(request, repo, revision.sha, shown, expand)
@@ -139,12 +140,6 @@ def _file_routes(repos: Repos) -> list[Route]:
     ]
 
 
-async def _revision_and_path(repos: Repos, repo: Repo, request: HubRequest, rest: str) -> tuple[str, str]:
-    """Split the end of an address into revision and path."""
-    rev, path = await lookup.split_revision(repos, repo, rest, first=first_rest_segment(request))
-    return rev, path.strip("/")
-
-
 def _page_request(fields: Fields, limit: int) -> PageRequest:
     page_request = parse_page(queries.paging(fields), (str,), limit)
     return PageRequest(min(page_request.limit, limit), page_request.after)
@@ -171,10 +166,10 @@ def _entry(entry: TreeEntry, *, hide_hash: bool) -> dict[str, Any]:
 def _history_routes(repos: Repos) -> list[Route]:
     async def commits(request: HubRequest, repo: Repo) -> JsonResponse:
         fields = request.query_fields()
-        rest = request.param("rev")
-        rev, path = await _revision_and_path(repos, repo, request, rest)
+        at = revision_path_of(request)
         # The history of a single path is not supported: a path after the revision is read as part of the revision.
-        revision = await lookup.revision(repos, repo, rest if path else rev)
+        whole = lookup.revision(repos, repo, request.param("rev")) if at.path.strip("/") else None
+        revision = await (whole or lookup.revision_of(repos, repo, at))
         limit = min(max(_number(queries.last_value(fields, "limit"), DEFAULT_COMMITS), 1), MAX_COMMITS)
         total = await history_pages.total_commits(repos, repo, revision)
         position = _position(fields, revision.sha, limit, total)

@@ -13,7 +13,10 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store as discussions
 from hubgate.server.hub.discussions.model import Discussion
 from hubgate.server.hub.repos import lookup, store
+from hubgate.server.hub.repos.lookup import Revision
 from hubgate.server.hub.repos.model import DISCUSSIONS_DISABLED, REPO_GONE, Repo, is_pull_request, pull_request_of
+from hubgate.server.hub.repos.revision_paths import PathAtRevision, candidate_refs
+from hubgate.server.hub.repos.store import Ref
 
 ACTIONS = (Action.REPO_SEE, Action.REPO_WRITE, Action.DISCUSSION_OPEN, Action.DISCUSSION_PUSH)
 
@@ -51,33 +54,35 @@ async def find_target(repos: Repos, repo: Repo, rev: str, *, as_pull_request: bo
     )
 
 
-async def ref_at(repos: Repos, destination: Destination) -> str:
-    """Return the ref to update or, for a new pull request, its target branch."""
-    if destination.as_pull_request:
-        return await _branch(repos, destination)
-    if is_pull_request(destination.rev) and destination.pull_request is None:
+async def ref_at(repos: Repos, destination: Destination, found: Ref | None = None) -> str:
+    """Return the ref to update or, for a new pull request, its target branch. `found` is the ref that the revision
+    names, if the caller has just read it.
+    """
+    if is_pull_request(destination.rev) and destination.pull_request is None and not destination.as_pull_request:
         raise lookup.revision_not_found(destination.rev)
-    return writable_ref(await lookup.revision(repos, destination.repo, destination.rev))
+    if destination.as_pull_request and destination.repo.discussions_disabled:
+        raise Forbidden(DISCUSSIONS_DISABLED)
+    at = PathAtRevision(destination.rev, "", found)
+    revision = await lookup.revision_of(repos, destination.repo, at)
+    return _branch(revision, destination) if destination.as_pull_request else writable_ref(revision)
 
 
 async def check_again(repos: Repos, identity: Identity, destination: Destination) -> str:
     """Check permissions again after the upload and return `ref_at`: hours later, the role or the repo may be gone."""
-    repo = await store.by_id(repos.db, destination.repo.id)
-    if repo is None:
+    found = await store.by_id_with_ref(repos.db, destination.repo.id, candidate_refs(destination.rev))
+    if found is None:
         raise NotFound(REPO_GONE, code="RepoNotFound")
+    repo, ref = found
     current = await find_target(repos, repo, destination.rev, as_pull_request=destination.as_pull_request)
     require(identity, ACTIONS[0], current.resource)
     enforce_further_checks(identity, current)
-    return await ref_at(repos, current.subject)
+    return await ref_at(repos, current.subject, ref)
 
 
-async def _branch(repos: Repos, destination: Destination) -> str:
-    if destination.repo.discussions_disabled:
-        raise Forbidden(DISCUSSIONS_DISABLED)
-    found = await lookup.revision(repos, destination.repo, destination.rev)
-    if found.ref is None or not found.ref.startswith("refs/heads/"):
+def _branch(revision: Revision, destination: Destination) -> str:
+    if revision.ref is None or not revision.ref.startswith("refs/heads/"):
         raise lookup.revision_not_found(destination.rev)
-    return found.ref
+    return revision.ref
 
 
 async def _open_pull_request(repos: Repos, repo: Repo, rev: str) -> Discussion | None:

@@ -22,9 +22,10 @@ from hubgate.server.hub.lfs.files import full_disk_named
 from hubgate.server.hub.quotas.quotas import check_announced
 from hubgate.server.hub.repos import lookup
 from hubgate.server.hub.repos.model import Repo
+from hubgate.server.hub.repos.store import Ref
 from hubgate.server.web.api.repos import destinations, queries
 from hubgate.server.web.api.repos.destinations import Destination
-from hubgate.server.web.repo_routes import api_routes, repo_endpoint_with_target
+from hubgate.server.web.repo_routes import api_routes, repo_endpoint_with_target, revision_path_of
 
 # Existing clients send 256 files per request.
 MAX_FILES = 2_000
@@ -60,7 +61,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
 
     async def preupload(request: HubRequest, destination: Destination) -> JsonResponse:
         repo = destination.repo
-        await destinations.ref_at(repos, destination)
+        await destinations.ref_at(repos, destination, _found_ref(request, destination))
         body = await request.read_json(Preupload)
         if len(body.files) > MAX_FILES:
             raise Unprocessable(f"Send at most {MAX_FILES:,} files at once.")
@@ -80,7 +81,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
 
     async def commit_to(request: HubRequest, destination: Destination) -> JsonResponse:
         repo = destination.repo
-        await destinations.ref_at(repos, destination)
+        await destinations.ref_at(repos, destination, _found_ref(request, destination))
         reader = CommitRequestReader(repos.large_files.temporary, repos.regular_upload_max)
         try:
             is_single_object = request.content_type == "application/json"
@@ -124,6 +125,12 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
             streams=True,
         ),
     ]
+
+
+def _found_ref(request: HubRequest, destination: Destination) -> Ref | None:
+    """The ref that the whole end of the address names, which was found together with the repo."""
+    at = revision_path_of(request)
+    return at.ref if at.rev == destination.rev else None
 
 
 async def _parts(request: HubRequest) -> AsyncIterator[bytes]:

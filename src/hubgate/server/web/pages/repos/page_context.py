@@ -20,7 +20,7 @@ from hubgate.server.hub.repos.lookup import Revision
 from hubgate.server.hub.repos.model import MAIN, Repo, RepoType, is_pull_request
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.rendering import NO_ERRORS, Pages
-from hubgate.server.web.repo_routes import EndpointForType, first_rest_segment, repo_endpoint
+from hubgate.server.web.repo_routes import EndpointForType, repo_endpoint, revision_path_of
 
 # The picker lists this many branches and tags; others are reached by address.
 MAX_REFS = 200
@@ -115,10 +115,9 @@ class RepoPageContext(Struct, frozen=True):
         return proposes or self.may(request, repo, Action.REPO_WRITE)
 
     async def location(self, request: HubRequest, repo: Repo) -> RepoLocation:
-        """Parse revision and path from the end of the address."""
-        first = first_rest_segment(request)
-        rev, path = await lookup.split_revision(self.repos, repo, request.param("rest"), first=first)
-        return RepoLocation(repo, rev, await self.revision(repo, rev), path.strip("/"))
+        """The revision and path at the end of the address."""
+        at = revision_path_of(request)
+        return RepoLocation(repo, at.rev, await self.revision(repo, at.rev), at.path.strip("/"))
 
     async def revision(self, repo: Repo, rev: str) -> Revision:
         try:
