@@ -80,6 +80,7 @@ def test_page_follows_the_rules(looking: Looker, scene: Scene) -> None:
     page = looking(scene.who)
     _expect_sound_page(page, scene)
     assert page.locator(".button-primary").count() <= 1
+    assert page.locator("time:not([title])").count() == 0, "not shown in local time"
     for size in (DESKTOP, SMALLEST, PHONE):
         page.set_viewport_size(size)
         assert page.evaluate("document.documentElement.scrollWidth") == size["width"]
