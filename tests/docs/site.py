@@ -33,7 +33,7 @@ INDEX = "/docs"
 BASE_URL = "https://hub.example"
 _HREF = re.compile(r'<a ([^>]*?)href="([^"]*)"([^>]*)>(.*?)</a>', re.DOTALL)
 _HEADER = """<header class="site-header"><div class="bar"><a class="brand" href="{index}">
-<span class="brand-name">hubgate</span> <span class="brand-host">{version}</span></a></div></header>"""
+<strong>hubgate</strong> <span class="brand-host">{version}</span></a></div></header>"""
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from hubgate.server.webhooks.insight.overview import read_overview
 # Requests, failing hosts, and parts of the data folder that the overview lists.
 _REQUESTS = 5
 _HOSTS = 10
-_PARTS = 8
+_PARTS = 5
 
 
 def routes(frame: OperatorPages, accounts: Accounts, webhooks: Webhooks, heartbeats: Heartbeats) -> list[Route]:
