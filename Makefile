@@ -110,7 +110,7 @@ $(VENV)/created.stamp:
 INSTALL_SELF = $(PIP) install --no-deps --no-build-isolation --editable .
 
 $(VENV)/server.stamp: $(VENV)/created.stamp requirements/server.txt pyproject.toml
-	@echo "Installing the server's dependencies"
+	@echo "Installing the server's dependencies, once (a minute or two without further output)"
 	@$(PIP) install --require-hashes -r requirements/server.txt
 	@$(INSTALL_SELF)
 	@touch $@

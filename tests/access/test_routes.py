@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.access import oauth_routes, picture_routes, repo_routes, resource_routes
+from tests.access import oauth_routes, operator_routes, picture_routes, repo_routes, resource_routes
 from tests.bed.blocking import run_blocking
 from tests.bed.engines import SqliteEngine, settings_for
 
@@ -140,11 +140,6 @@ GUARDED_BY = {
     "GET /new": "repo.create",
     "GET /new-dataset": "repo.create",
     "GET /new-space": "repo.create",
-    "GET /operator": "operator.use",
-    "GET /operator/organizations": "operator.use",
-    "GET /operator/requests": "operator.use",
-    "GET /operator/spaces": "operator.use",
-    "GET /operator/users": "operator.use",
     "GET /organizations/new": "account.write_settings",
     "GET /organizations/{name}/members": "org.read_members",
     "GET /organizations/{name}/settings": "org.read_settings",
@@ -327,16 +322,6 @@ GUARDED_BY = {
     "POST /new": "repo.create",
     "POST /new-dataset": "repo.create",
     "POST /new-space": "repo.create",
-    "POST /operator/organizations/{name}": "operator.use",
-    "POST /operator/requests/{id}/grant": "operator.use",
-    "POST /operator/requests/{id}/refuse": "operator.use",
-    "POST /operator/spaces/{namespace}/{repo}/sleep": "operator.use",
-    "POST /operator/spaces/{namespace}/{repo}/start": "operator.use",
-    "POST /operator/spaces/{namespace}/{repo}/stop": "operator.use",
-    "POST /operator/users/{user}/disable": "operator.use",
-    "POST /operator/users/{user}/enable": "operator.use",
-    "POST /operator/users/{user}/reset": "operator.use",
-    "POST /operator/users/{user}/verify": "operator.use",
     "POST /organizations/new": "account.write_settings",
     "POST /organizations/{name}/settings/applications": "org.write_apps",
     "POST /organizations/{name}/settings/applications/{client_id}": "org.write_apps",
@@ -463,7 +448,8 @@ def every_row() -> dict[str, str]:
     for path, action in FORWARDED.items():
         rows |= {f"{method} {path}": action for method in ("DELETE", "PATCH", "POST", "PUT")}
         rows[f"GET {path}"] = action.replace("jobs.run", "jobs.read")
-    return rows | oauth_routes.ROWS | picture_routes.rows() | repo_routes.rows() | resource_routes.rows()
+    rows |= oauth_routes.ROWS | operator_routes.ROWS
+    return rows | picture_routes.rows() | repo_routes.rows() | resource_routes.rows()
 
 
 @pytest.fixture

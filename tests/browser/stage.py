@@ -111,6 +111,8 @@ _ADAS = {
     "operator": "/operator",
     "operator-users": "/operator/users",
     "operator-organizations": "/operator/organizations",
+    "operator-mail": "/operator/mail",
+    "operator-privileges": "/operator/privileges",
 }
 _NEWCOMERS = {
     "home-new": "/",

@@ -21,6 +21,12 @@ SMALLEST: ViewportSize = {"width": 320, "height": 568}
 PAGE_BUDGET = 25_000
 CANVAS = {"light": "rgb(246, 247, 245)", "dark": "rgb(16, 19, 17)"}
 
+_HEADER = """() => {
+    const bar = document.querySelector(".site-header .bar");
+    const parts = [...bar.querySelectorAll("a, input, .button, img")].map(part => part.getBoundingClientRect().right);
+    return [bar.offsetHeight, Math.max(...parts)];
+}"""
+
 Opener = Callable[..., BrowserContext]
 Looker = Callable[[str], Page]
 
@@ -80,6 +86,7 @@ def test_page_follows_the_rules(looking: Looker, scene: Scene) -> None:
     page = looking(scene.who)
     _expect_sound_page(page, scene)
     assert page.locator(".button-primary").count() <= 1
+    assert page.locator("time:not([title])").count() == 0, "not shown in local time"
     for size in (DESKTOP, SMALLEST, PHONE):
         page.set_viewport_size(size)
         assert page.evaluate("document.documentElement.scrollWidth") == size["width"]
@@ -168,6 +175,35 @@ def _expect_little_and_nothing_inline(content: bytes) -> None:
     assert "<style" not in html
     assert " on" + "click" not in html
     assert html.count("<script") == html.count('<script type="module" src="/static/') == 1
+
+
+@pytest.mark.parametrize("who", ["ada", "visitor"])
+def test_header_is_as_low_as_its_width_allows(looking: Looker, who: str) -> None:
+    """Three rows on a phone, two on a tablet, one from 900 px on; nothing is cut off or pushed out."""
+    page = looking(who)
+    page.goto("/models")
+    for width in range(320, 1441, 10):
+        page.set_viewport_size({"width": width, "height": 700})
+        height, right = page.evaluate(_HEADER)
+        assert height == (152 if width < 600 else 104 if width < 900 else 56), width
+        assert right <= width, width
+
+
+def test_api_index_is_short_on_a_phone(looking: Looker) -> None:
+    page = looking("visitor")
+    page.set_viewport_size(PHONE)
+    page.goto("/docs/api")
+    assert page.evaluate("document.documentElement.scrollHeight") < 3 * PHONE["height"]
+    # A link to an operation from before the subjects had pages still shows it.
+    operation = page.locator(".operations li").first
+    expect(operation).to_be_hidden()
+    page.goto(f"/docs/api#{operation.get_attribute('id')}")
+    expect(operation).to_be_in_viewport()
+    page.goto("/docs/api")
+    page.get_by_role("link", name="Webhooks and events").last.click()
+    page.get_by_text("operations on this page").click()
+    page.get_by_role("link", name="/api/settings/webhooks", exact=True).first.click()
+    expect(page.locator(".operation:target")).to_be_in_viewport()
 
 
 @both_themes

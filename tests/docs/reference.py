@@ -84,7 +84,7 @@ def commands() -> str:
         "# Commands",
         "",
         _GENERATED,
-        "`hubgate COMMAND --help` prints the same. Commands for users are in `pip install hubgate`; those of the",
+        "`hubgate COMMAND --help` prints the same. Commands for users are in the package without extras; those of the",
         "server need `hubgate[server]` and accept every [setting](../settings.md) as a flag, such as `--data-dir`, and",
         "`--config FILE`.",
         "Exit status: 0, 1 (error), 2 (usage) or 130 (Ctrl-C).",

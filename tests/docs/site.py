@@ -2,11 +2,13 @@
 
 The pages are the responses of a hub with an empty database, without a socket. Links between pages become relative, and
 links to other pages of a hub, which a static site does not have, become text. A link to a page or an anchor that does
-not exist is an error. Addresses outside are listed in `outside.txt` and not requested.
+not exist is an error. Addresses outside are listed in `outside.txt` and not requested. The search runs in the browser
+(`search.js`), on an index of all sections; it needs no server, so it works for files on a disk too.
 """
 
 import argparse
 import contextlib
+import json
 import re
 import shutil
 import sys
@@ -26,23 +28,42 @@ from hubgate.server import settings
 from hubgate.server.app import build_app
 from hubgate.server.resources import open_hub
 from hubgate.server.startup import prepared
+from hubgate.server.web.pages.docs.searching import entries
 
 Get = Callable[[str], httpx.Response]
 ROOT = Path(__file__).parents[2]
 INDEX = "/docs"
 BASE_URL = "https://hub.example"
 _HREF = re.compile(r'<a ([^>]*?)href="([^"]*)"([^>]*)>(.*?)</a>', re.DOTALL)
+SEARCH = f"{INDEX}/search"
 _HEADER = """<header class="site-header"><div class="bar"><a class="brand" href="{index}">
-<span class="brand-name">hubgate</span> <span class="brand-host">{version}</span></a></div></header>"""
+<strong>hubgate</strong> <span class="brand-host">{version}</span></a>
+<form class="filter" method="get" action="{search}" role="search" aria-label="Documentation">
+<label class="unseen" for="docs-search">Search the documentation</label>
+<input class="input" id="docs-search" name="q" type="search" placeholder="Search" autocomplete="off" maxlength="200">
+<button class="button">Search</button></form></div></header>"""
+_RESULTS = f"""<p class="note note-warn" id="without-script">This search needs JavaScript. Without it, use the
+<a href="{INDEX}">index of all pages</a>, or the search of a running hub under <code>/docs</code>.</p>
+<p class="caption" id="search-status" role="status"></p>
+<ol class="plain doc-results" id="results"></ol>
+"""
+_SCRIPT = '<script src="search.js" defer></script>\n</head>'
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     folder: Path = parser.parse_args().folder
+    pages, outside = build(folder)
+    print(f"{pages} pages in {folder}, {outside} addresses outside in outside.txt")
+
+
+def build(folder: Path) -> tuple[int, int]:
+    """Write the site, and return the numbers of pages and of addresses outside. Exits if a link is broken."""
     with hub_without_socket() as get:
         pages = crawl(get)
         assets = {address: get(address) for address in assets_of(pages)}
+        search = search_page(get(SEARCH).text, pages)
     problems = broken_links(pages)
     for problem in problems:
         print(problem, file=sys.stderr)
@@ -53,9 +74,12 @@ def main() -> None:
         write(folder / file_of(address), static_page(address, html, pages).encode())
     for address, answer in assets.items():
         write(folder / address.removeprefix("/"), answer.raise_for_status().content)
+    write(folder / file_of(SEARCH), search.encode())
+    write(folder / "search-index.js", search_index(pages).encode())
+    write(folder / "search.js", Path(__file__).with_name("search.js").read_bytes())
     outside = outside_links(pages)
     write(folder / "outside.txt", "".join(f"{address}\n" for address in outside).encode())
-    print(f"{len(pages)} pages in {folder}, {len(outside)} addresses outside in outside.txt")
+    return len(pages), len(outside)
 
 
 @contextlib.contextmanager
@@ -160,9 +184,27 @@ def static_page(address: str, html: str, pages: Mapping[str, str]) -> str:
 
     html = _HREF.sub(link, html)
     html = re.sub(r'(src|href)="/(static/[^"]+)"', lambda match: f'{match[1]}="{relpath(match[2], here)}"', html)
-    header = _HEADER.format(index=relpath("index.html", here), version=__version__)
-    html = re.sub(r"<header.*?</header>", lambda _: header, html, flags=re.DOTALL)
-    return re.sub(r'<footer.*?</footer>|<form class="filter".*?</form>', "", html, flags=re.DOTALL)
+    html = re.sub(r'<footer.*?</footer>|<form class="filter".*?</form>', "", html, flags=re.DOTALL)
+    places = {"index": relpath("index.html", here), "search": relpath(file_of(SEARCH), here)}
+    header = _HEADER.format(version=__version__, **places)
+    return re.sub(r"<header.*?</header>", lambda _: header, html, flags=re.DOTALL)
+
+
+def search_page(html: str, pages: Mapping[str, str]) -> str:
+    """The hub's page without a search text, whose script shows the results."""
+    hint = re.compile(r"<p>Enter words that must occur.*?</p>", re.DOTALL)
+    page = static_page(SEARCH, hint.sub(lambda _: _RESULTS, html, count=1), pages)
+    return page.replace("</head>", _SCRIPT, 1)
+
+
+def search_index(pages: Mapping[str, str]) -> str:
+    """A script that sets a list of sections: file, title of the page, heading and text."""
+    rows = []
+    for entry in entries(BASE_URL):
+        path, _, anchor = entry.address.partition("#")
+        if path in pages:
+            rows.append([file_of(path) + (f"#{anchor}" if anchor else ""), entry.page, entry.heading, entry.text])
+    return f"window.docsIndex = {json.dumps(rows, ensure_ascii=False)};\n"
 
 
 def write(path: Path, content: bytes) -> None:

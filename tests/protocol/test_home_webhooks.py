@@ -115,6 +115,7 @@ def test_busiest_webhooks_of_the_user_and_administered_organizations_are_shown(h
     assert 'aria-label="2 deliveries in the last 24 hours"' in rows[0]
     assert f'href="{ACMES}/{acmes["id"]}"' in rows[1]
     assert "of <bdi>acme</bdi>" in rows[1]
+    assert ">/hook/acmes</span>" in rows[1], "two webhooks of one host differ"
     assert [row.count("<svg") for row in rows] == [1, 1, 0, 0, 0]
     assert f'<a href="{OWN}">All your webhooks</a>' in shown
 

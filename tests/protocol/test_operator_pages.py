@@ -71,6 +71,8 @@ def test_overview_shows_counts(hub: RunningHub) -> None:
         wait_for_mail(hub)
         page = re.sub(r"</?a[^>]*>", "", client.get("/operator").text)
         said = dict(re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd>", page))
+        # Their values depend on the machine (test_operator_state.py).
+        del said["Database"], said["Used"]
         assert said == {
             "Users": "3",
             "E-mail not verified": "1",
@@ -80,7 +82,6 @@ def test_overview_shows_counts(hub: RunningHub) -> None:
             "On the free plan": "1",
             "On the team plan": "0",
             "On the enterprise plan": "1",
-            "Requests waiting": "0",
             "Mail waiting": "0",
             "Sign-up": "Open to everyone",
             "Waiting": "0",

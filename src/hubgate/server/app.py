@@ -71,7 +71,6 @@ from hubgate.server.web.oauth import device as device_endpoint
 from hubgate.server.web.oauth import discovery, jwks, registration, revocation, userinfo
 from hubgate.server.web.oauth import token as token_endpoint
 from hubgate.server.web.pages import home, profiles, theme
-from hubgate.server.web.pages import operator as operator_pages
 from hubgate.server.web.pages import redirects as redirect_pages
 from hubgate.server.web.pages import search as search_pages
 from hubgate.server.web.pages.api_reference import routes as api_reference
@@ -82,6 +81,7 @@ from hubgate.server.web.pages.oauth import authorize, developers, device, explai
 from hubgate.server.web.pages.oauth import connected_apps as connected_app_pages
 from hubgate.server.web.pages.oauth import resource_servers as resource_server_pages
 from hubgate.server.web.pages.oauth.apps import routes as app_pages
+from hubgate.server.web.pages.operator import routes as operator_pages
 from hubgate.server.web.pages.organizations import routes as organization_pages
 from hubgate.server.web.pages.repos import routes as repo_pages
 from hubgate.server.web.pages.settings import routes as settings_pages
@@ -172,7 +172,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *docs_pages.routes(pages, hub.oauth),
         *buttons.routes(),
         *operator_pages.routes(pages, hub.accounts, hub.oauth, hub.webhooks, hub.heartbeats),
-        *operator_spaces.routes(pages, hub.repos, hub.spaces),
+        *operator_spaces.routes(pages, hub.oauth, hub.repos, hub.spaces),
         *profiles.routes(pages, hub.accounts, hub.repos),
         *entry_pages.routes(pages, hub.accounts, hub.oauth),
         *home.routes(pages, hub.accounts, hub.repos, hub.oauth, hub.webhooks),

@@ -1,1 +1,1 @@
-"""Commands for users, on top of the client library. They need `pip install hubgate`, but not the server."""
+"""Commands for users, on top of the client library. They need no extra of the package."""

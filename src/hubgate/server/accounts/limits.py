@@ -34,6 +34,7 @@ JOIN_MAILS = _mail_limit("join")
 ADDRESS_CHANGE_MAILS = _mail_limit("address change")
 INVITATION_MAILS = _mail_limit("invitation")
 RESET_MAILS_BY_OPERATOR = _mail_limit("reset by operator")
+TEST_MAILS = _mail_limit("test")
 OPERATOR_REQUEST_MAILS = _mail_limit("operator request")
 
 

@@ -58,6 +58,10 @@ def invited_to_hub(recipient: str, link: str) -> Message:
     return Message(recipient, "You are invited", f"Open {link} within 7 days to join. Not expected? Ignore this.")
 
 
+def test_of_mail(recipient: str) -> Message:
+    return Message(recipient, "Test mail", "Mail from this hub reaches you. An operator sent this test.")
+
+
 def request_for_operator(recipient: str, permission: str, app: str, requester: str, link: str) -> Message:
     return Message(recipient, f"Request: {permission} for {app}", f"{requester} requested it. Grant or refuse: {link}")
 

@@ -109,6 +109,15 @@ class TextIndex(Protocol):
         """Do a small piece of the work to merge all parts into one."""
 
 
+class DatabaseFacts(Struct, frozen=True):
+    """What an operator wants to know about a database."""
+
+    # Such as "SQLite 3.46.0".
+    engine: str
+    # In bytes, with indexes.
+    size: int
+
+
 class Database(Protocol):
     @property
     def text_index(self) -> TextIndex: ...
@@ -145,6 +154,8 @@ class Database(Protocol):
 
     async def damage(self) -> str | None:
         """The first damage that a check of the database finds, or None."""
+
+    async def facts(self) -> DatabaseFacts: ...
 
     async def clock(self) -> int:
         """The database's time, in microseconds."""

@@ -16,7 +16,7 @@ from hubgate.server.errors import OutcomeUnknown, StorageUnavailable
 from hubgate.server.jobs.caller import current_job_caller
 from hubgate.server.jobs.slots import Slots
 from hubgate.server.storage.batching import Batcher
-from hubgate.server.storage.database import TOO_MANY_READS, Batch, Row, Unit
+from hubgate.server.storage.database import TOO_MANY_READS, Batch, DatabaseFacts, Row, Unit
 from hubgate.server.storage.postgres_connection import (
     Connection,
     ConnectionLost,
@@ -113,6 +113,12 @@ class PostgresDatabase:
     async def damage(self) -> str | None:
         """None: PostgreSQL checks pages when it reads them."""
         return None
+
+    async def facts(self) -> DatabaseFacts:
+        row = await self.one("SELECT current_setting('server_version'), pg_database_size(current_database())")
+        version, size = (str(row[0]), int(row[1])) if row else ("", 0)
+        # A distribution adds its own version in parentheses.
+        return DatabaseFacts(f"PostgreSQL {version.split(' ')[0]}", size)
 
     async def clock(self) -> int:
         row = await self.one("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)")

@@ -18,7 +18,7 @@ from typing import TypeVar
 from hubgate.server.clock import system_clock
 from hubgate.server.jobs.caller import current_job_caller
 from hubgate.server.jobs.slots import Slots
-from hubgate.server.storage.database import TOO_MANY_READS, Batch, Row, Tx, Unit
+from hubgate.server.storage.database import TOO_MANY_READS, Batch, DatabaseFacts, Row, Tx, Unit
 from hubgate.server.storage.fairlock import FairLock
 from hubgate.server.storage.signals import Fifos, Listening, OnSignal
 from hubgate.server.storage.sqlite_connection import (
@@ -106,6 +106,12 @@ class SqliteDatabase:
             return None if verdict == "ok" else verdict
 
         return await self.read_long(unit)
+
+    async def facts(self) -> DatabaseFacts:
+        # Changes are in the log until they are copied to the file.
+        files = (self._path, self._path.with_name(f"{self._path.name}-wal"))
+        size = sum(file.stat().st_size for file in files if file.exists())
+        return DatabaseFacts(f"SQLite {sqlite3.sqlite_version}", size)
 
     async def clock(self) -> int:
         return system_clock()

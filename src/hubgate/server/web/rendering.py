@@ -165,9 +165,16 @@ def _return_address(request: HubRequest) -> str:
     return address if len(address) <= LONGEST_RETURN_ADDRESS else "/"
 
 
-def format_time(when: int, seconds: bool = False) -> str:
-    """Format a time for people; `iso` formats it for machines."""
-    return iso(when)[: 19 if seconds else 16].replace("T", " ") + " UTC"
+def format_time(when: int, precision: str = "minutes") -> str:
+    """Format a time for people; `iso` formats it for machines. A log of one page has only the clock."""
+    day, clock = iso(when)[:19].split("T")
+    match precision:
+        case "date":
+            return day
+        case "clock":
+            return clock
+        case _:
+            return f"{day} {clock if precision == 'seconds' else clock[:5]} UTC"
 
 
 def format_size(count: int) -> str:

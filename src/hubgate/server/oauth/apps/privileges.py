@@ -13,6 +13,7 @@ from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.tokens import store as token_store
+from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.scopes import SCOPE_NAMES
 from hubgate.server.storage.database import Tx
 
@@ -39,6 +40,15 @@ async def list_all(oauth: OAuth) -> Sequence[App]:
                 return found
 
     return await oauth.db.read_long(unit)
+
+
+CURSOR = (str,)
+
+
+async def list_privileged(oauth: OAuth, page: PageRequest) -> Page[App]:
+    """Apps that may exchange tokens or have operator-defined scopes, ordered by client id."""
+    found = await oauth.db.read_long(lambda tx: store.list_privileged(tx, page.last_shown(), page.fetch_limit))
+    return page_of(found, page, lambda app: (app.client_id,))
 
 
 async def set_exchange(oauth: OAuth, client_id: str, privileged: bool, actor: Actor) -> App:

@@ -82,6 +82,18 @@ async def list_all(tx: Tx, after: str, limit: int) -> list[App]:
     return [app_of(row) for row in rows]
 
 
+async def list_privileged(tx: Tx, after: str, limit: int) -> list[App]:
+    """Apps that may exchange tokens or have operator-defined scopes, ordered by client id."""
+    rows = await tx.all(
+        f"""
+        SELECT {_COLUMNS} FROM apps WHERE client_id > :after AND (token_exchange = 1 OR extra_scopes <> '')
+        ORDER BY client_id LIMIT :limit
+        """,
+        {"after": after, "limit": limit},
+    )
+    return [app_of(row) for row in rows]
+
+
 async def add(tx: Tx, app: App) -> bool:
     """Add an app; False if the client id is taken, which is possible only if an operator chose it."""
     return await tx.one(_ADD, _row(app)) is not None

@@ -74,6 +74,7 @@ const refresh = async () => {
     // A focused button stays focused if it still exists.
     const focused = part.contains(document.activeElement) && document.activeElement.id;
     part.replaceWith(fresh);
+    showLocalTimes(fresh);
     if (focused) document.getElementById(focused)?.focus();
   } catch {
     // The hub may be restarting.
@@ -82,29 +83,41 @@ const refresh = async () => {
 };
 if (document.querySelector("[data-refresh]")) setTimeout(refresh, 2000);
 
-// Times: local, with seconds and the distance to now; the title has the full time.
-const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+// Times: local, with how long ago they were; the title has the full time with its zone.
+const UNITS = [[31557600, "y"], [2629800, "mo"], [86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+const SECONDS = { hour: "2-digit", minute: "2-digit", second: "2-digit" };
+const MINUTES = { hour: "2-digit", minute: "2-digit" };
 
 function distance(seconds) {
   const [size, unit] = UNITS.find(([size]) => Math.abs(seconds) >= size) ?? [1, "s"];
-  const text = `${Math.round(Math.abs(seconds) / size)} ${unit}`;
-  return seconds < 0 ? `in ${text}` : `${text} ago`;
+  const text = `${Math.floor(Math.abs(seconds) / size)}\u00a0${unit}`;
+  return seconds < 0 ? `in\u00a0${text}` : `${text}\u00a0ago`;
+}
+
+function localTime(time, precision, now) {
+  const day = { day: "numeric", month: "short" };
+  if (time.getFullYear() !== now.getFullYear() || precision === "date") day.year = "numeric";
+  if (precision === "date") return time.toLocaleDateString("en-GB", day);
+  if (precision === "clock") return time.toLocaleTimeString("en-GB", SECONDS);
+  const isToday = time.toDateString() === now.toDateString();
+  const clock = { ...(isToday ? {} : day), ...(precision === "seconds" ? SECONDS : MINUTES) };
+  return `${time.toLocaleString("en-GB", clock).replaceAll(" ", "\u00a0")} (${distance((now - time) / 1000)})`;
 }
 
 function showLocalTimes(part) {
   const now = new Date();
-  for (const shown of part.querySelectorAll("time[data-local]")) {
+  for (const shown of part.querySelectorAll("time[datetime]")) {
+    const { precision } = shown.dataset;
+    // These do not change.
+    if (shown.title && (precision === "date" || precision === "clock")) continue;
     const time = new Date(shown.dateTime);
-    const day = time.toDateString() === now.toDateString() ? {} : { day: "numeric", month: "short" };
-    if (time.getFullYear() !== now.getFullYear()) day.year = "numeric";
-    const clock = time.toLocaleString("en-GB", { ...day, hour: "2-digit", minute: "2-digit", second: "2-digit" });
-    const text = `${clock} · ${distance((now - time) / 1000)}`;
+    const text = localTime(time, precision, now);
     if (shown.textContent !== text) shown.textContent = text;
     shown.title ||= time.toLocaleString("en-GB", { dateStyle: "full", timeStyle: "long" });
   }
 }
 showLocalTimes(document);
-if (document.querySelector("time[data-local]")) setInterval(() => showLocalTimes(document), 10000);
+if (document.querySelector("time")) setInterval(() => showLocalTimes(document), 10000);
 
 // response_mode=form_post: submit the response to the app.
 document.querySelector("form[data-submit]")?.submit();

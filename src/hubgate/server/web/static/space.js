@@ -3,7 +3,7 @@ const PAUSE = 2000;
 const LONGEST_PAUSE = 30000;
 const MOST_LINES = 2000;
 
-export default function follow(part) {
+export default function follow(part, { showLocalTimes }) {
   const log = part.querySelector("pre");
   const message = part.querySelector("[role=status]");
   let pause = PAUSE;
@@ -12,13 +12,17 @@ export default function follow(part) {
   const update = (page) => {
     const state = document.getElementById("space-state");
     const fresh = page.getElementById("space-state");
-    if (state && fresh && state.dataset.version !== fresh.dataset.version) state.replaceWith(fresh);
+    if (state && fresh && state.dataset.version !== fresh.dataset.version) {
+      state.replaceWith(fresh);
+      showLocalTimes(fresh);
+    }
     const last = Number(log.lastElementChild?.dataset.n ?? 0);
     const lines = [...page.querySelectorAll("span[data-n]")].filter((line) => Number(line.dataset.n) > last);
     if (lines.length === 0) return;
     // A reader who has scrolled up stays there.
     const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
     log.append(...lines);
+    showLocalTimes(log);
     while (log.childElementCount > MOST_LINES) log.firstElementChild.remove();
     if (atEnd) log.scrollTop = log.scrollHeight;
   };

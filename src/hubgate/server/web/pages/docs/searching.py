@@ -25,7 +25,7 @@ class DocMatch(Struct, frozen=True):
     after: str
 
 
-class _Entry(Struct, frozen=True):
+class Entry(Struct, frozen=True):
     address: str
     page: str
     heading: str
@@ -34,7 +34,8 @@ class _Entry(Struct, frozen=True):
 
 
 @lru_cache(maxsize=8)
-def _entries(base_url: str) -> tuple[_Entry, ...]:
+def entries(base_url: str) -> tuple[Entry, ...]:
+    """All sections of all pages."""
     found = []
     for section in sections():
         for link in section.pages:
@@ -48,8 +49,8 @@ def _entries(base_url: str) -> tuple[_Entry, ...]:
     return tuple(found)
 
 
-def _entry(address: str, page: str, heading: str, text: str) -> _Entry:
-    return _Entry(address, page, heading, text, f"{page} {heading} {text}".lower())
+def _entry(address: str, page: str, heading: str, text: str) -> Entry:
+    return Entry(address, page, heading, text, f"{page} {heading} {text}".lower())
 
 
 def find(query: str, base_url: str) -> list[DocMatch]:
@@ -57,17 +58,17 @@ def find(query: str, base_url: str) -> list[DocMatch]:
     words = [word.lower() for word in _WORD.findall(query[:LONGEST_QUERY])][:_MAX_WORDS]
     if not words:
         return []
-    matches = [entry for entry in _entries(base_url) if all(word in entry.lower for word in words)]
+    matches = [entry for entry in entries(base_url) if all(word in entry.lower for word in words)]
     matches.sort(key=lambda entry: -_score(entry, words))
     return [_match(entry, words) for entry in matches[:MAX_RESULTS]]
 
 
-def _score(entry: _Entry, words: list[str]) -> int:
+def _score(entry: Entry, words: list[str]) -> int:
     heading, page, text = entry.heading.lower(), entry.page.lower(), entry.text.lower()
     return sum(8 * (word in heading) + 5 * (word in page) + min(text.count(word), 3) for word in words)
 
 
-def _match(entry: _Entry, words: list[str]) -> DocMatch:
+def _match(entry: Entry, words: list[str]) -> DocMatch:
     text, lower = entry.text, entry.text.lower()
     places = [(place, word) for word in words if (place := lower.find(word)) >= 0]
     # Lower case can be longer than the text for a few letters, and the excerpt would be shifted.

@@ -10,11 +10,12 @@ from hubgate.server.http.responses import Response
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo, RepoType
+from hubgate.server.oauth.context import OAuth
 from hubgate.server.spaces import management, store
 from hubgate.server.spaces.context import Spaces
 from hubgate.server.spaces.model import SHORTEST_SLEEP_SECONDS
 from hubgate.server.web.pages.listing import return_address
-from hubgate.server.web.pages.operator import operator_route
+from hubgate.server.web.pages.operator.frame import OperatorPages, operator_route
 from hubgate.server.web.rendering import Pages
 
 _PATH = "/operator/spaces"
@@ -24,7 +25,9 @@ _LONGEST_HOURS = 24 * 3650
 _HOURS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,8})?\Z")
 
 
-def routes(pages: Pages, repos: Repos, spaces: Spaces) -> list[Route]:
+def routes(pages: Pages, oauth: OAuth, repos: Repos, spaces: Spaces) -> list[Route]:
+    frame = OperatorPages(pages, oauth)
+
     async def show(request: HubRequest) -> Response:
         query = request.query()
         after, running = query.get("after", ""), query.get("show") != "all"
@@ -32,10 +35,10 @@ def routes(pages: Pages, repos: Repos, spaces: Spaces) -> list[Route]:
         shown = found[:_PAGE_SIZE]
         address = _PATH if running else f"{_PATH}?show=all"
         following = f"{address}{'?' if running else '&'}after={shown[-1][1].repo_id}" if len(found) > len(shown) else ""
-        return pages.page(
+        return await frame.page(
             request,
-            "operator/spaces.html",
-            section=_PATH,
+            "spaces.html",
+            _PATH,
             spaces=shown,
             running=running,
             first=address if after else "",

@@ -1,0 +1,26 @@
+"""The actions of the operator's pages."""
+
+ROWS = {
+    "GET /operator": "operator.use",
+    "GET /operator/mail": "operator.use",
+    "GET /operator/organizations": "operator.use",
+    "GET /operator/privileges": "operator.use",
+    "GET /operator/privileges/revoke": "operator.use",
+    "GET /operator/requests": "operator.use",
+    "GET /operator/spaces": "operator.use",
+    "GET /operator/users": "operator.use",
+    "POST /operator/invitations": "operator.use",
+    "POST /operator/mail/test": "operator.use",
+    "POST /operator/organizations/{name}": "operator.use",
+    "POST /operator/privileges": "operator.use",
+    "POST /operator/privileges/revoke": "operator.use",
+    "POST /operator/requests/{id}/grant": "operator.use",
+    "POST /operator/requests/{id}/refuse": "operator.use",
+    "POST /operator/spaces/{namespace}/{repo}/sleep": "operator.use",
+    "POST /operator/spaces/{namespace}/{repo}/start": "operator.use",
+    "POST /operator/spaces/{namespace}/{repo}/stop": "operator.use",
+    "POST /operator/users/{user}/disable": "operator.use",
+    "POST /operator/users/{user}/enable": "operator.use",
+    "POST /operator/users/{user}/reset": "operator.use",
+    "POST /operator/users/{user}/verify": "operator.use",
+}
