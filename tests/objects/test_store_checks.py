@@ -147,7 +147,6 @@ async def test_former_store_is_named_if_files_move_back_to_the_folder(
     assert f"copy --from {bucket.url} --to folder," in found[1].text
 
 
-@pytest.mark.one_engine
 async def test_refused_deletions_are_named(engine: engines.Engine, tmp_path: Path) -> None:
     settings = engines.settings_for(engine.fresh_url(), tmp_path)
     db = await open_database(settings.database_url)
