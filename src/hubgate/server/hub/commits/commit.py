@@ -86,11 +86,8 @@ async def commit(repos: Repos, repo: Repo, caller: Caller, ref: str, request: Co
     check_parent(request, head)
     charge = charge_of(repo, caller.identity, num) if (num := pull_request_of(ref)) else None
     prepared = await prepare_commit(repos, repo, head, request, charge)
-    lock = repos.branch_locks.on(repo.id, ref)
-    # After waiting for other commits the head is read again. Otherwise it has rarely moved, and the commit is retried.
-    expected = None if lock.locked() else head
-    async with lock:
-        return await _commit_on_head(repos, repo, caller.user, ref, request, prepared, charge, expected)
+    async with repos.branch_locks.on(repo.id, ref):
+        return await _commit_on_head(repos, repo, caller.user, ref, request, prepared, charge)
 
 
 async def _commit_on_head(
@@ -101,11 +98,9 @@ async def _commit_on_head(
     request: CommitRequest,
     prepared: PreparedCommit,
     charge: Charge | None,
-    expected: str | None,
 ) -> CommitResult:
-    """Commit on top of the head, which is `expected` unless the ref has moved since it was read."""
     for _ in range(MAX_ATTEMPTS):
-        head, expected = expected or await head_of(repos, repo, ref), None
+        head = await head_of(repos, repo, ref)
         check_parent(request, head)
         new = await write_prepared(repos, repo, user, head, request, prepared)
         if is_pull_request(ref):
