@@ -357,16 +357,15 @@ def test_changes_removed_from_the_branch_and_the_pull_request_are_not_shown(scen
 
 
 @pytest.mark.one_engine
-def test_diff_of_a_long_line_is_not_read_completely(engine: Engine, tmp_path: Path) -> None:
+def test_diff_of_a_long_line_is_not_read_completely(scene: PublicRepo) -> None:
     """Git prints the line at once, and the hub does not read all of it into memory."""
-    with hub_with_public_repo(engine, tmp_path, Limits(merging_seconds=5.0)) as scene:
-        scene.create_pull_request({"a.txt": b"short\n"})
-        work = scene.clone("eves")
-        work.git("fetch", "-q", "origin", "refs/pr/1")
-        work.git("checkout", "-q", "FETCH_HEAD")
-        work.commit("b.txt", b"x" * 64 * 1024 * 1024)
-        work.commit("c.txt", b"x" * 4 * 1024 * 1024)
-        work.git("push", "-q", "origin", "HEAD:refs/pr/1")
-        diff = details(scene.ada)["diff"]
-        assert "+short" in diff
-        assert len(diff) <= 1024 * 1024
+    scene.create_pull_request({"a.txt": b"short\n"})
+    work = scene.clone("eves")
+    work.git("fetch", "-q", "origin", "refs/pr/1")
+    work.git("checkout", "-q", "FETCH_HEAD")
+    work.commit("b.txt", b"x" * 64 * 1024 * 1024)
+    work.commit("c.txt", b"x" * 4 * 1024 * 1024)
+    work.git("push", "-q", "origin", "HEAD:refs/pr/1")
+    diff = details(scene.ada)["diff"]
+    assert "+short" in diff
+    assert len(diff) <= 1024 * 1024
