@@ -19,9 +19,11 @@ from tests.bed.webhooks import Receiver, create_webhook
 
 from hubgate.server.errors import OutcomeUnknown
 from hubgate.server.resources import Hub
+from hubgate.server.storage.signals import Signal
 from hubgate.server.webhooks.delivering import windows_store
 from hubgate.server.webhooks.delivering.deliverer import Deliverer
 from hubgate.server.webhooks.fanout.fanning import FanOut
+from hubgate.server.webhooks.shards.ownership import Ownership
 
 
 @pytest.fixture
@@ -167,6 +169,35 @@ def test_heartbeats_continue_while_rows_are_read(hub: RunningHub) -> None:
         await deliverer.ownership.end()
 
     hub.call(beat)
+
+
+def test_process_that_ends_while_another_reads_rows_is_replaced_before_the_next_heartbeat(hub: RunningHub) -> None:
+    async def work(opened: Hub) -> None:
+        slow = replace(opened.webhooks, pace=replace(opened.webhooks.pace, heartbeat_seconds=200))
+        db = Unlucky(opened.db, hangs=asyncio.Event())
+        ending = Ownership(opened.db, slow.pace)
+        await ending.start()
+        deliverer = Deliverer(replace(slow, db=db), asyncio.Event())  # type: ignore[arg-type]
+        await deliverer.ownership.start()
+        heartbeats = asyncio.create_task(deliverer._keep_ownership())
+        async with asyncio.timeout(20):
+            await _until(lambda: deliverer.moving is not None)
+            assert len(deliverer.ownership.shards) == 128
+            await ending.end()
+            deliverer._on_signal(Signal.SHARDS)
+            await _until(lambda: deliverer.ownership.processes == 1)
+            assert db.hangs is not None
+            db.hangs.set()
+            await _until(lambda: len(deliverer.shards) == 256)
+        heartbeats.cancel()
+        await deliverer.ownership.end()
+
+    hub.call(work)
+
+
+async def _until(is_met: Callable[[], bool]) -> None:
+    while not is_met():
+        await asyncio.sleep(0.01)
 
 
 def test_stale_check_does_not_lose_deliveries_of_a_webhook_that_was_enabled_since(

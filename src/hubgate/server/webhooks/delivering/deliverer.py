@@ -137,6 +137,8 @@ class Deliverer:
         self.dispatch.queue.per_host = per_process
         self.webhooks.egress.limit_per_address(per_process)
         if self.moving is not None and not self.moving.done():
+            # What this beat was to do, after a process has ended for example, must not wait for the next interval.
+            self.moving.add_done_callback(lambda _: self._beat_now.set())
             return
         await self.ownership.claim()
         # In a task, so that heartbeats continue.
