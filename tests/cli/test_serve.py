@@ -21,6 +21,7 @@ from tests.bed.processes import (
     HUBGATE,
     TEST_BUILD,
     HubProcess,
+    children_of,
     deliver_process,
     environment,
     hub_process,
@@ -192,6 +193,17 @@ def _is_ours(pid: int) -> bool:
     masks = {name: int(mask, 16) for name, mask in re.findall(r"^(Sig\w+):\s*([0-9a-f]+)$", status, re.MULTILINE)}
     held_back = masks["SigBlk"] & 1 << signal.SIGINT - 1
     return bool(held_back or masks["SigCgt"] & 1 << signal.SIGTERM - 1)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_child_processes_are_forked(tmp_path: Path, is_first: bool) -> None:
+    """Also after the preparation of the database, whose threads have just ended. Only a forked child has a name."""
+    if not is_first:
+        with hub_process(tmp_path):
+            pass
+    with hub_process(tmp_path, new=True) as hub:
+        names = sorted(Path(f"/proc/{pid}/comm").read_text().strip() for pid in children_of(hub.process.pid))
+    assert names == ["hubgate-deliver", "hubgate-web"]
 
 
 def test_dead_worker_is_replaced(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from hubgate.server import logs
 _NAMES = {"web": "hubgate-web", "background": "hubgate-deliver", "spaces": "hubgate-spaces"}
 _CAUGHT_BY_PARENT = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 _WAIT_INTERVAL = 0.005
+_THREAD_EXIT_SECONDS = 1.0
 
 
 class ForkedProcess:
@@ -60,7 +61,13 @@ class ForkedProcess:
 def can_fork() -> bool:
     """Whether this process may be forked: it has a single thread, also counting those that Python does not know."""
     tasks = Path("/proc/self/task")
-    return tasks.exists() and len(list(tasks.iterdir())) == 1 == threading.active_count()
+    deadline = time.monotonic() + _THREAD_EXIT_SECONDS
+    while tasks.exists() and threading.active_count() == 1 and time.monotonic() < deadline:
+        if len(list(tasks.iterdir())) == 1:
+            return True
+        # The system still lists a thread of the preparation that has just ended.
+        time.sleep(_WAIT_INTERVAL)
+    return False
 
 
 def fork_module(module: str, inherited: Sequence[int], environment: Mapping[str, str]) -> ForkedProcess:
