@@ -104,8 +104,9 @@ class Exchange:
     def _with_standard_headers(self, given: RawHeaders) -> RawHeaders:
         policy = self.route.header_policy if self.route else policy_of(self.surface_by_prefix)
         headers = self._headers.add(policy, self.request_id, given)
-        is_read = not has_body(self._request_headers) if self.body is None else self.body.complete
-        if not is_read:
+        # No body object exists if the request was rejected before its route was known.
+        is_unread = has_body(self._request_headers) if self.body is None else not self.body.complete
+        if is_unread:
             # Answered before the body was read: without this header the server may read an unlimited body.
             headers.append((b"connection", b"close"))
         return headers

@@ -65,7 +65,8 @@ def _check_framing(values: dict[bytes, bytes]) -> None:
 
 
 def has_body(headers: RequestHeaders) -> bool:
-    return headers.first.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers.first
+    """Whether a body follows the headers, which may not have been checked: a malformed length counts as one."""
+    return headers.first.get(b"content-length", b"").strip(b"0") != b"" or b"transfer-encoding" in headers.first
 
 
 class BoundedBody:
@@ -89,7 +90,7 @@ class BoundedBody:
         self._deadline = asyncio.get_running_loop().time() + seconds
         self._length = int(headers.first.get(b"content-length", b"0"))
         # Also for a request without a body.
-        self.complete = self._length == 0 and b"transfer-encoding" not in headers.first
+        self.complete = not has_body(headers)
         self._on_complete: asyncio.Event | None = None
         self._disconnect_task: asyncio.Task[Message] | None = None
 

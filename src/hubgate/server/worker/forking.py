@@ -88,6 +88,10 @@ def fork_module(module: str, inherited: Sequence[int], environment: Mapping[str,
         pid = os.fork()
         if pid == 0:
             _run_child(module, read, inherited, environment, blocked)
+    except OSError:
+        # Out of memory or processes: the parent tries again, for as long as it lasts.
+        os.close(write)
+        raise
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         os.close(read)
