@@ -22,6 +22,7 @@
     upstream.py    a service behind the gateway, with scripted answers
     mailserver.py  a real SMTP server
     s3_server.py   a real S3-compatible server; go_programs.py builds it, and git-lfs
+    small_disk.py  a real disk that fills up
     clients.py     public clients, each in a virtual environment; node.py, JavaScript clients; sites.py, web apps
     browser.py     a real Chromium
     demo.py        `hubgate demo` and what it prints

@@ -2,14 +2,13 @@
 stops answering, a full disk.
 """
 
-import asyncio
-import errno
 import random
+import sqlite3
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -17,16 +16,17 @@ import pytest
 from tests.bed import engines
 from tests.bed.repos import send_commit
 from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.small_disk import small_disk
 from tests.objects.misbehaving import run_far_end
 from tests.objects.stores import MIB, PART, Place, sha256, with_ada
 from tests.objects.test_large_files import CONTENT, FILE, commit_large, hub_on
 
-from hubgate.server.errors import Unavailable
-from hubgate.server.hub.lfs import parts, store, stored_file
-from hubgate.server.jobs.slots import Slots
+from hubgate.server import failpoint
+from hubgate.server.hub.context import Limits
+from hubgate.server.hub.lfs import store
 from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
-from hubgate.server.web.files import large_files, store_slots
+from hubgate.server.web.files import large_files
 
 pytestmark = pytest.mark.one_engine
 
@@ -95,13 +95,11 @@ def test_store_that_is_away_is_not_asked_for_every_file(
             hub.stop()
 
 
-def test_slow_readers_leave_connections_to_the_store(
-    engine: engines.Engine, bucket: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(store_slots, "_SLOTS", Slots(3, 2, "Too many downloads.", longest_wait=0.2))
+def test_slow_readers_leave_connections_to_the_store(engine: engines.Engine, bucket: Place, tmp_path: Path) -> None:
     content = random.Random(6).randbytes(40 * MIB)
     settings = engines.settings_for(engine.fresh_url(), tmp_path, objects_links="off", **bucket.flags)
-    with run_hub(settings) as hub, with_ada(hub) as ada, hub.client(trust_env=False) as anyone:
+    limits = Limits(store_downloads=3, store_downloads_per_caller=2, store_download_wait_seconds=0.2)
+    with run_hub(settings, limits=limits) as hub, with_ada(hub) as ada, hub.client(trust_env=False) as anyone:
         commit_large(ada, content)
         with anyone.stream("GET", FILE) as one, anyone.stream("GET", FILE) as two:
             assert (one.status_code, two.status_code) == (200, 200)
@@ -131,66 +129,48 @@ def upload_parts(ada: httpx.Client, content: bytes) -> tuple[str, dict[str, Any]
 
 @pytest.mark.limits(part_bytes=PART, multipart_threshold=PART)
 def test_parts_are_kept_until_the_file_is_linked(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    link, failed = large_files._link, []
-
-    async def fail_once(*arguments: Any) -> None:
-        if not failed:
-            failed.append(1)
-            raise Unavailable("The database is away.")
-        await link(*arguments)
-
-    monkeypatch.setattr(large_files, "_link", fail_once)
     content = random.Random(7).randbytes(PART + 17)
-    with with_ada(hub) as ada:
+    path = hub.settings.database_url.removeprefix("sqlite:///")
+    locks = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    with with_ada(hub) as ada, closing(locks) as stranger:
         href, body = upload_parts(ada, content)
-        assert [httpx.post(href, json=body, trust_env=False).status_code for _ in range(3)] == [503, 200, 200]
+        # The file is stored, and another transaction locks the database before the file is linked.
+        with monkeypatch.context() as arming:
+            arming.setitem(failpoint.armed, "large-file-stored", lambda: stranger.execute("BEGIN IMMEDIATE"))
+            assert httpx.post(href, json=body, trust_env=False, timeout=60).status_code == 503
+        stranger.execute("ROLLBACK")
+        assert [httpx.post(href, json=body, trust_env=False).status_code for _ in range(2)] == [200, 200]
         assert not list((hub.settings.data_dir / "lfs/parts").glob("*"))
         commit_large(ada, content)
         assert ada.get(FILE).content == content
 
 
 @pytest.mark.limits(part_bytes=PART, multipart_threshold=PART)
-def test_parts_are_joined_once_at_a_time(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_requests_join_the_parts_once(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each join writes a copy of the whole file, so repeated requests would fill the disk."""
-    complete, running, most = parts.complete, 0, 0
-
-    async def slow(*arguments: Any) -> None:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        await asyncio.sleep(0.3)
-        await complete(*arguments)
-        running -= 1
-
-    monkeypatch.setattr(parts, "complete", slow)
+    joined: list[None] = []
+    monkeypatch.setitem(failpoint.armed, "large-file-received", lambda: joined.append(None))
     with with_ada(hub) as ada, ThreadPoolExecutor(4) as threads:
         href, body = upload_parts(ada, random.Random(7).randbytes(PART + 17))
         sent = [threads.submit(httpx.post, href, json=body, trust_env=False, timeout=30) for _ in range(4)]
         assert [one.result().status_code for one in sent] == [200] * 4
-        assert most == 1
+        assert len(joined) == 1
 
 
 @pytest.mark.limits(part_bytes=PART, multipart_threshold=PART)
-def test_full_disk_is_named_and_nothing_is_left(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> Any:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    in_thread = parts.in_thread
-
-    async def write_fails(work: Any, *arguments: Any) -> Any:
-        return full() if getattr(work, "__name__", "") == "write" else await in_thread(work, *arguments)
-
+def test_full_disk_is_named_and_nothing_is_left(hub: RunningHub) -> None:
     content = random.Random(7).randbytes(PART + 17)
-    with with_ada(hub) as ada:
-        with monkeypatch.context() as patched:
-            patched.setattr(parts, "in_thread", write_fails)
-            status, answer = upload_parts(ada, content)
-            assert (status, answer["message"]) == ("503", "The storage of large files is full.")
+    incoming = hub.settings.data_dir / "lfs/incoming"
+    with small_disk(hub.settings.data_dir / "lfs") as disk, with_ada(hub) as ada:
+        disk.leave(2 * MIB)
+        status, answer = upload_parts(ada, content)
+        assert (status, answer["message"]) == ("503", "The storage of large files is full.")
+        disk.clear()
         href, body = upload_parts(ada, content)
-        with monkeypatch.context() as patched:
-            patched.setattr(parts, "os", SimpleNamespace(fsync=full))
-            assert httpx.post(href, json=body, trust_env=False).status_code == 503
-        with monkeypatch.context() as patched:
-            patched.setattr(stored_file, "os", SimpleNamespace(fsync=full))
-            assert send_commit(ada, "ada/tiny", {"model.bin": CONTENT}).status_code == 503
-        assert not list((hub.settings.data_dir / "lfs/incoming").glob("*"))
+        disk.leave(2 * MIB)
+        assert httpx.post(href, json=body, trust_env=False).status_code == 503
+        disk.leave(0)
+        assert send_commit(ada, "ada/tiny", {"model.bin": CONTENT}).status_code == 503
+        assert not list(incoming.glob("*"))
+        disk.clear()
+        assert httpx.post(href, json=body, trust_env=False).status_code == 200

@@ -1,13 +1,11 @@
 """Uploading files in the browser: any number and size, stored as existing clients store them, in bounded memory."""
 
 import base64
-import errno
 import hashlib
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from html import unescape
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -16,13 +14,13 @@ from tests.bed.people import Page, api, browser_of, create_organization, create_
 from tests.bed.processes import until
 from tests.bed.repos import create_commit, create_repo, head_of, paths_in, send_commit
 from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.small_disk import small_disk
 
 from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
 from hubgate.server.accounts.sessions import store as session_store
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.hub.commits import request_reader, uploaded_files
 from hubgate.server.hub.quotas import store as quota_store
 from hubgate.server.resources import Hub
 
@@ -373,21 +371,14 @@ def test_nothing_is_received_for_a_closed_pull_request(
 
 
 @pytest.mark.one_engine
-def test_full_disk_is_named_and_nothing_is_left(
-    hub: RunningHub, ada: tuple[httpx.Client, httpx.Client], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_disk_is_named_and_nothing_is_left(hub: RunningHub, ada: tuple[httpx.Client, httpx.Client]) -> None:
     browser, client = ada
-    in_thread = uploaded_files.in_thread
-
-    async def write_fails(work: Any, *arguments: Any) -> Any:
-        if getattr(work, "__name__", "") in ("write", "_append"):
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return await in_thread(work, *arguments)
-
-    for module in (uploaded_files, request_reader):
-        monkeypatch.setattr(module, "in_thread", write_fails)
-    answer = send(browser, [file("n.txt")])
-    assert answer.status_code == 503
-    assert "The storage of large files is full." in answer.text
-    assert send_commit(client, "acme/tiny", {"n.txt": b"x" * 1_000_000}).status_code == 503
-    assert incoming(hub) == []
+    with small_disk(hub.settings.data_dir / "lfs") as disk:
+        disk.leave(0)
+        answer = send(browser, [file("n.txt")])
+        assert answer.status_code == 503
+        assert "The storage of large files is full." in answer.text
+        assert send_commit(client, "acme/tiny", {"n.txt": b"x" * 1_000_000}).status_code == 503
+        assert incoming(hub) == []
+        disk.clear()
+        assert send(browser, [file("n.txt")]).status_code == 303

@@ -136,6 +136,12 @@ class Hub(Struct, frozen=True, dict=True):
             guest_pull_requests=settings.guest_pull_requests,
             guest_bytes=settings.guest_bytes,
             outbox=self.outbox,
+            store_downloads=Slots(
+                self.limits.store_downloads,
+                self.limits.store_downloads_per_caller,
+                "Too many downloads at once. Try again.",
+                self.limits.store_download_wait_seconds,
+            ),
             limits=self.limits,
         )
 

@@ -29,6 +29,13 @@ class Limits(Struct, frozen=True):
     store_retry_seconds: float = 15.0
     store_single_bytes: int = 64 * 1024 * 1024
     store_part_bytes: int = 32 * 1024 * 1024
+    # Downloads that a web process reads from the store at once, in all and for one caller, and how long others wait.
+    # Each occupies a connection to the store until its client has read everything, and the pool has 512 of them
+    # (`objects/s3/transport.py`): without a limit, one slow reader of many files would leave none for uploads and
+    # others. An existing client reads 64 ranges of a file at once.
+    store_downloads: int = 384
+    store_downloads_per_caller: int = 128
+    store_download_wait_seconds: float = 30.0
     # Objects in one push. Inspection stores an entry for every tree.
     pushed_objects: int = 2_000_000
     # For matching all paths of a request: rules written to be slow could take hours.
@@ -125,6 +132,8 @@ class Repos(Struct, frozen=True):
     guest_pull_requests: int
     guest_bytes: int
     outbox: Outbox
+    # Limits downloads that this process reads from the store.
+    store_downloads: Slots
     limits: Limits = field(default_factory=Limits)
     branch_locks: BranchLocks = field(default_factory=BranchLocks)
     # Limits concurrent verifications of uploaded files, which read and hash all of their content.

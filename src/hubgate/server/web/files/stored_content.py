@@ -2,8 +2,12 @@
 the hub.
 """
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
 from msgspec import Struct
 
+from hubgate.server.access.caller import share_key_of
 from hubgate.server.http.asgi import ASGIApp
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.responses import Response
@@ -12,7 +16,6 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.lfs.contents import StoredContent
 from hubgate.server.hub.lfs.signed_urls import DOWNLOAD_VALIDITY_SECONDS
 from hubgate.server.web.files.responses import FileSender, Span, range_or_whole
-from hubgate.server.web.files.store_slots import in_turn
 
 # The store has its own entity tags and times, so conditions of the client would fail there, or hold by accident: the
 # new content of a file may have been stored long ago.
@@ -40,10 +43,17 @@ class ContentSender(Struct, frozen=True):
                     return _redirect(link, content.size, headers)
 
         def answer(part: Span, status: int, headers: dict[str, str]) -> ASGIApp:
-            parts = in_turn(request, content.read(self.repos, part.start, part.end))
+            parts = in_turn(self.repos, request, content.read(self.repos, part.start, part.end))
             return StreamedResponse(parts, headers, status, self.sender.longest_stall)
 
         return range_or_whole(request, content.size, headers, answer)
+
+
+async def in_turn(repos: Repos, request: HubRequest, parts: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """The parts of content that is read from the store, once there is a slot, which is occupied until the last one."""
+    async with aclosing(parts), repos.store_downloads.acquire(share_key_of(request)):
+        async for part in parts:
+            yield part
 
 
 def _is_for_page(request: HubRequest) -> bool:

@@ -32,7 +32,7 @@ from hubgate.server.hub.xet.hashes import parse_hash
 from hubgate.server.hub.xet.plan import Plan
 from hubgate.server.hub.xet.reconstruction import Link, ReconstructionV1, ReconstructionV2, answer_v1, answer_v2
 from hubgate.server.web.files.responses import OutOfRange, Span, requested_span
-from hubgate.server.web.files.store_slots import in_turn
+from hubgate.server.web.files.stored_content import in_turn
 from hubgate.server.web.xet.targets import read_endpoint
 from hubgate.server.web.xet.tokens import STORAGE_PATH, with_older
 
@@ -85,7 +85,7 @@ def routes(repos: Repos) -> list[Route]:
         }
         if request.method == "HEAD":
             return Response(status_code=206, headers=headers)
-        parts = in_turn(request, repos.objects.get(xorb.key, span.start, span.end))
+        parts = in_turn(repos, request, repos.objects.get(xorb.key, span.start, span.end))
         return StreamedResponse(parts, headers, 206, repos.limits.stall_seconds)
 
     def route(path: str, handler: Handler[Repo], summary: str, answer: tuple[str, Any]) -> Route:
