@@ -117,6 +117,13 @@ def connected(hub: RunningHub) -> list[Any]:
     return found
 
 
+def count_requests(hub: RunningHub) -> int:
+    """Those that wait for the answer of a program."""
+    row = hub.call(lambda opened: opened.db.one("SELECT count(*) AS waiting FROM tunnel_requests"))
+    assert row is not None
+    return int(row["waiting"])
+
+
 @pytest.mark.one_engine
 @pytest.mark.limits(tunnel_stall_seconds=1.0, tunnel_answer_seconds=5.0)
 def test_w39_program_that_reads_nothing_is_disconnected(hub: RunningHub, token: str, tunnel: dict[str, Any]) -> None:
@@ -126,9 +133,11 @@ def test_w39_program_that_reads_nothing_is_disconnected(hub: RunningHub, token: 
         until(lambda: len(connected(hub)) == 1)
         posts = [Posting(url, content=body) for _ in range(12)]
         until(lambda: not connected(hub), 10)
+    assert {post.answer().status_code for post in posts} == {504}
     with deaf_program(hub, tunnel["id"], token), api(hub, token) as ada:
         until(lambda: len(connected(hub)) == 1)
-        posts += [Posting(url, content=body) for _ in range(12)]
+        posts = [Posting(url, content=body) for _ in range(12)]
+        until(lambda: count_requests(hub) == len(posts))
         until(lambda: connected(hub)[0].outgoing.qsize() > 1)
         assert ada.delete(f"/api/tunnels/{tunnel['id']}").status_code == 204
         until(lambda: not connected(hub), 5)
