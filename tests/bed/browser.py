@@ -26,6 +26,8 @@ _ARGUMENTS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # Pages live too short for the optimizing compiler: without it, Chromium takes a quarter less CPU time.
+    "--js-flags=--no-opt",
 )
 
 
