@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # pytest workers, for two cores. Fault tests mostly wait, so they run in parallel with the other tests.
-JOBS ?= 5
+JOBS ?= 6
 FAULT_JOBS ?= 2
 # Tests start hundreds of processes: store bytecode even if the shell disables it.
 export PYTHONDONTWRITEBYTECODE =

@@ -135,6 +135,7 @@ def test_o39_device_code_expires_after_15_minutes(hub: RunningHub) -> None:
         assert devices.enter(browser, waiting["user_code"]).status_code == 404
 
 
+@pytest.mark.one_engine
 def test_o39_approval_after_expiry_is_rejected(hub: RunningHub) -> None:
     client, ada = create_app(hub), create_user(hub, "ada")
     started = devices.start(client)

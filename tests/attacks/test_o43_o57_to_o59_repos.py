@@ -17,6 +17,8 @@ from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.resources import Hub
 
+pytestmark = pytest.mark.one_engine
+
 SCOPES = ("openid", "read-repos", "write-repos", "manage-repos", "contribute-repos", "gated-repos", "write-discussions")
 OID = {"oid": "0" * 64, "size": 1}
 FILES = {"files": [{"path": "f", "size": 1, "sample": ""}]}
@@ -87,7 +89,6 @@ def all_are(status: int, calls: dict[str, Call]) -> dict[str, int]:
     return dict.fromkeys(calls, status)
 
 
-@pytest.mark.one_engine
 def test_o57_role_and_scope_are_both_required(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     people = {
@@ -115,7 +116,6 @@ def test_o57_role_and_scope_are_both_required(hub: RunningHub) -> None:
     assert made["name"] == "acme/own"
 
 
-@pytest.mark.one_engine
 def test_o58_contributing_app_changes_only_repos_it_created(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     one, two = (create_app(hub, name=name, scopes=SCOPES) for name in ("One", "Two"))
@@ -150,7 +150,6 @@ def test_o58_contributing_app_changes_only_repos_it_created(hub: RunningHub) -> 
         assert app.get("/api/models/ada/made").status_code == 404
 
 
-@pytest.mark.one_engine
 def test_o59_gated_repos_scope_opens_no_private_repo_and_no_gate(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     app = create_app(hub, scopes=SCOPES)
@@ -190,7 +189,6 @@ def test_o59_access_to_a_gated_repo_ends_when_the_repo_becomes_private(hub: Runn
         assert statuses(hub, token, "ada/gated", READS) == all_are(404, READS)
 
 
-@pytest.mark.one_engine
 def test_organization_that_was_not_granted_is_out_of_reach(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     acme, club = (create_organization(hub, name, ada) for name in ("acme", "club"))
@@ -210,7 +208,6 @@ def test_organization_that_was_not_granted_is_out_of_reach(hub: RunningHub) -> N
     assert club.name == "club"
 
 
-@pytest.mark.one_engine
 def test_o43_an_exchanged_token_stays_in_its_organization(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     acme = create_organization(hub, "acme", ada, bob="write")

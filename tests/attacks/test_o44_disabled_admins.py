@@ -3,6 +3,7 @@
 import re
 
 import httpx
+import pytest
 from tests.bed.people import (
     api,
     browser_of,
@@ -26,6 +27,7 @@ def invite(browser: httpx.Client, invitee: str) -> None:
     assert submit(browser, MEMBERS, MEMBERS, invitee=invitee, role="admin").status_code == 303
 
 
+@pytest.mark.one_engine
 def test_o44_invitations_of_a_disabled_admin_are_withdrawn(hub: RunningHub) -> None:
     ada, eve, sock, oper = (create_user(hub, name, operator=name == "oper") for name in ("ada", "eve", "sock", "oper"))
     create_organization(hub, "acme", ada, eve="admin")

@@ -26,6 +26,8 @@ from hubgate.server.oauth.apps import management, privileges
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.resources import Hub
 
+pytestmark = pytest.mark.one_engine
+
 SCOPES = ("openid", "profile", "write-repos")
 Change = Callable[[Hub, Organization, User, Client], Awaitable[object]]
 
@@ -92,7 +94,6 @@ def test_o44_exchanged_token_ends_with_what_it_was_issued_under(scene: Scene, ho
         assert about.json() == {"active": False}
 
 
-@pytest.mark.one_engine
 def test_o44_exchanged_token_follows_the_role(scene: Scene) -> None:
     token = exchange_token(scene.client, "bob@example.org")["access_token"]
     assert scene.try_all(token) == [200] * 4
@@ -100,14 +101,12 @@ def test_o44_exchanged_token_follows_the_role(scene: Scene) -> None:
     assert scene.try_all(token) == [200, 200, 200, 403]
 
 
-@pytest.mark.one_engine
 def test_o44_new_secret_does_not_end_tokens(scene: Scene) -> None:
     token = exchange_token(scene.client, "bob@example.org")["access_token"]
     scene.change(lambda opened, acme, bob, client: management.refresh_secret(opened.oauth, client.app, 0, SYSTEM))
     assert scene.try_all(token) == [200] * 4
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize("how", ["removed", "demoted"])
 def test_o44_device_token_follows_the_membership_and_the_role(scene: Scene, how: str) -> None:
     """It depends on a consent, so it still identifies the user; access to the organization is lost, or what the
@@ -126,7 +125,6 @@ def test_o44_device_token_follows_the_membership_and_the_role(scene: Scene, how:
         assert scene.try_all(token) == [200, 200, 200, 403]
 
 
-@pytest.mark.one_engine
 def test_o44_exchanged_token_is_revoked_by_its_own_app_only(scene: Scene) -> None:
     one, other = (exchange_token(scene.client, "bob@example.org")["access_token"] for _ in range(2))
     stranger = create_app(scene.here, organization=scene.acme, name="Stranger")

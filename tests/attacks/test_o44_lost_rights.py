@@ -14,6 +14,8 @@ from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.resources import Hub
 
+pytestmark = pytest.mark.one_engine
+
 SETTINGS = "/organizations/acme/settings/members"
 MEMBERS = "/api/organizations/acme/members"
 

@@ -157,6 +157,7 @@ def test_o53_every_line_has_its_request_id(hub: RunningHub) -> None:
     assert len(lines()) == 2, "the error and the request"
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize(
     "text",
     [

@@ -68,6 +68,7 @@ def test_o55_every_sign_in_has_a_new_id(hub: RunningHub) -> None:
     assert all(len(cookie) >= 43 for cookie in cookies)
 
 
+@pytest.mark.one_engine
 def test_o55_sign_out_ends_the_session_on_the_server(hub: RunningHub) -> None:
     create_user(hub, "ada")
     with hub.client() as here, hub.client() as there:
@@ -77,6 +78,7 @@ def test_o55_sign_out_ends_the_session_on_the_server(hub: RunningHub) -> None:
     assert is_session(hub, other)
 
 
+@pytest.mark.one_engine
 def test_o55_new_password_ends_all_sessions(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     with browser_of(hub, ada) as client, browser_of(hub, ada) as other:
@@ -94,6 +96,7 @@ def test_o55_new_password_ends_all_sessions(hub: RunningHub) -> None:
     assert not is_session(hub, after)
 
 
+@pytest.mark.one_engine
 def test_o55_becoming_operator_changes_the_session_id(hub: RunningHub) -> None:
     with browser_of(hub, create_user(hub, "ada")) as client:
         before = client.cookies["token"]

@@ -16,6 +16,8 @@ from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import User
 
+pytestmark = pytest.mark.one_engine
+
 OTHER, SECOND = "https://mcp.example/mcp", "https://files.example/"
 SAYS = "This token is for mcp.example, not for this hub."
 SCOPES = ("openid", "profile", "email", "manage-repos", "webhooks")
@@ -128,7 +130,6 @@ def test_o64_token_for_another_server_is_refused_at_the_hub(
             assert (said.status_code, said.json()["preferred_username"]) == (200, "ada")
 
 
-@pytest.mark.one_engine
 @pytest.mark.usefixtures("tiny")
 def test_o64_device_token_for_another_server_is_refused_at_the_hub(
     hub: RunningHub, client: Client, ada: User, tmp_path: Path
@@ -146,7 +147,6 @@ def test_o64_device_token_for_another_server_is_refused_at_the_hub(
     assert refresh(client, found["refresh_token"], hub.url).json()["error"] == "invalid_target"
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize("slash", ["", "/"])
 def test_o64_resource_may_name_the_hub_itself(hub: RunningHub, client: Client, ada: User, slash: str) -> None:
     """Clients of the Model Context Protocol do so at every step."""
@@ -164,7 +164,6 @@ def test_o64_resource_may_name_the_hub_itself(hub: RunningHub, client: Client, a
             assert app.get("/api/whoami-v2").status_code == 200
 
 
-@pytest.mark.one_engine
 def test_o64_malformed_resource_is_an_invalid_target(hub: RunningHub, client: Client, ada: User) -> None:
     refresh_token = tokens(client, ada)["refresh_token"]
     with browser_of(hub, ada) as browser:
@@ -182,7 +181,6 @@ def test_o64_malformed_resource_is_an_invalid_target(hub: RunningHub, client: Cl
             assert code.status_code == 400, resource
 
 
-@pytest.mark.one_engine
 def test_o64_hub_together_with_another_server_is_an_invalid_target(hub: RunningHub, client: Client, ada: User) -> None:
     both = [[hub.url, OTHER], [OTHER, hub.url + "/"]]
     found = tokens(client, ada, resource=OTHER)
@@ -196,7 +194,6 @@ def test_o64_hub_together_with_another_server_is_an_invalid_target(hub: RunningH
             assert refresh(client, found["refresh_token"], *sent).json()["error"] == "invalid_target"
 
 
-@pytest.mark.one_engine
 def test_o64_token_request_cannot_widen_the_resources(hub: RunningHub, client: Client, ada: User) -> None:
     """RFC 8707, section 2.2: it may name a subset of the authorized ones."""
     plain, narrow = tokens(client, ada), tokens(client, ada, resource=OTHER)
@@ -235,7 +232,6 @@ def about(client: Client, token: str) -> dict[str, Any]:
     return said
 
 
-@pytest.mark.one_engine
 def test_o64_introspection_and_revocation_accept_the_token(hub: RunningHub, client: Client, ada: User) -> None:
     found = tokens(client, ada, resource=OTHER)
     said = about(client, found["access_token"])
@@ -248,7 +244,6 @@ def test_o64_introspection_and_revocation_accept_the_token(hub: RunningHub, clie
     assert refresh(client, found["refresh_token"]).json()["error"] == "invalid_grant"
 
 
-@pytest.mark.one_engine
 def test_o64_consent_page_names_the_other_server(hub: RunningHub, client: Client, ada: User) -> None:
     with browser_of(hub, ada) as browser:
         assert "another server" not in browser.get(client.address()).text
@@ -258,7 +253,6 @@ def test_o64_consent_page_names_the_other_server(hub: RunningHub, client: Client
             assert f'<span class="mono">{resource}</span>' in browser.get(client.address(resource=resource)).text
 
 
-@pytest.mark.one_engine
 def test_o64_consent_is_valid_for_the_server_that_was_shown(hub: RunningHub, client: Client, ada: User) -> None:
     def silent(**asked: str) -> str:
         answer = redirect_parameters(browser.get(client.address(prompt="none", **asked)))
@@ -278,7 +272,6 @@ def test_o64_consent_is_valid_for_the_server_that_was_shown(hub: RunningHub, cli
         assert redirect_parameters(browser.get(other.address(prompt="none")))["error"] == "consent_required"
 
 
-@pytest.mark.one_engine
 def test_o64_consent_for_another_server_does_not_cover_the_hub(hub: RunningHub, client: Client, ada: User) -> None:
     with browser_of(hub, ada) as browser:
         approve(browser, client.address(scope="openid"))
@@ -314,7 +307,6 @@ def test_o64_consent_for_another_server_does_not_extend_tokens_for_the_hub(
             assert app.get("/api/settings/webhooks").status_code == 403
 
 
-@pytest.mark.one_engine
 def test_o64_consent_for_another_server_does_not_change_organizations(
     hub: RunningHub, client: Client, ada: User
 ) -> None:
@@ -326,7 +318,6 @@ def test_o64_consent_for_another_server_does_not_change_organizations(
         assert script.get(f"/api/settings/connected-apps/{client.id}").json()["organizations"] == [acme.id]
 
 
-@pytest.mark.one_engine
 def test_o64_userinfo_only_identifies_the_user(hub: RunningHub, ada: User) -> None:
     """As the consent page says: no organization and no billing, no matter what was granted on this hub."""
     acme = create_organization(hub, "acme", ada)
@@ -404,7 +395,6 @@ def test_o64_scopes_for_other_servers_can_be_revoked(hub: RunningHub, client: Cl
         assert set(app.get("/oauth/userinfo").json()) <= {"sub", "orgs", "organizations", "isPro"}
 
 
-@pytest.mark.one_engine
 def test_o64_server_whose_consent_is_not_remembered_is_listed_too(hub: RunningHub, ada: User) -> None:
     """Consent is not remembered for an app with a custom scheme, but the user must see which servers it was allowed
     for.
@@ -417,7 +407,6 @@ def test_o64_server_whose_consent_is_not_remembered_is_listed_too(hub: RunningHu
         assert script.get(f"/api/settings/connected-apps/{client.id}").json()["resources"] == [OTHER]
 
 
-@pytest.mark.one_engine
 def test_o64_exchanged_token_is_for_the_hub_only(hub: RunningHub, ada: User) -> None:
     acme = create_organization(hub, "acme", ada)
     app = create_exchange_app(hub, acme)
@@ -431,7 +420,6 @@ def test_o64_exchanged_token_is_for_the_hub_only(hub: RunningHub, ada: User) -> 
     assert [entry["data"].get("error") for entry in log].count("invalid_target") == 3
 
 
-@pytest.mark.one_engine
 def test_hub_is_listed_as_a_protected_resource(hub: RunningHub) -> None:
     """RFC 9728, section 4."""
     with hub.client() as http:

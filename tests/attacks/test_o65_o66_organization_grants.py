@@ -1,6 +1,7 @@
 """O65, O66: an organization is granted with the scopes that were shown, to the current membership."""
 
 import httpx
+import pytest
 from tests.bed.apps import Client, approve, create_app, redirect_parameters
 from tests.bed.organizations import role_in
 from tests.bed.people import Page, api, browser_of, create_organization, create_token, create_user
@@ -12,6 +13,8 @@ from hubgate.server.accounts.organizations import members, store
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.resources import Hub
+
+pytestmark = pytest.mark.one_engine
 
 SCOPES = ("openid", "profile", "read-repos", "write-repos", "webhooks", "read-billing")
 

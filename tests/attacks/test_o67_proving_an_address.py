@@ -88,6 +88,7 @@ def test_o67_link_alone_does_not_confirm_the_address(hub: RunningHub) -> None:
         assert victim.get(link).status_code == 200, "a refused attempt leaves the link as it was"
 
 
+@pytest.mark.one_engine
 def test_o67_unconfirmed_address_cannot_be_exchanged(hub: RunningHub) -> None:
     boss, eve = create_user(hub, "boss"), create_user(hub, "eve", verified=False)
     client = create_exchange_app(hub, create_organization(hub, "acme", boss, eve="read"))
@@ -97,6 +98,7 @@ def test_o67_unconfirmed_address_cannot_be_exchanged(hub: RunningHub) -> None:
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("proof", ["session", "password", "password beside another's session"])
 def test_o67_creator_who_confirms_loses_nothing(hub: RunningHub, proof: str) -> None:
     ada = create_user(hub, "ada", verified=False)
@@ -112,6 +114,7 @@ def test_o67_creator_who_confirms_loses_nothing(hub: RunningHub, proof: str) -> 
     assert belongings.usable() == EVERYTHING
 
 
+@pytest.mark.one_engine
 def test_o67_password_guesses_on_the_confirmation_page_are_throttled(hub: RunningHub) -> None:
     eve = create_user(hub, "eve", verified=False)
     link = confirmation_of(hub, eve)
@@ -147,6 +150,7 @@ def test_o67_reset_of_a_never_verified_account_ends_everything(hub: RunningHub, 
     ) in " ".join(told.get_content().split())
 
 
+@pytest.mark.one_engine
 def test_o67_reset_ends_apps_and_webhooks_of_organizations_without_other_members(hub: RunningHub) -> None:
     eve, bob = create_user(hub, "eve", verified=False), create_user(hub, "bob")
     alone, shared = create_organization(hub, "alone", eve), create_organization(hub, "shared", bob, eve="admin")
@@ -227,6 +231,7 @@ def test_o67_requests_in_flight_during_the_reset_are_rejected(hub: RunningHub) -
             hub.call(under_way)
 
 
+@pytest.mark.one_engine
 def test_o67_confirmation_link_allows_one_reset(hub: RunningHub) -> None:
     eve = create_user(hub, "eve", verified=False)
     link = confirmation_of(hub, eve)
@@ -252,6 +257,7 @@ def test_o67_opening_the_pages_of_a_link_changes_nothing(hub: RunningHub) -> Non
     assert not is_verified(hub, eve)
 
 
+@pytest.mark.one_engine
 def test_o67_first_used_confirmation_ends_older_ones(hub: RunningHub) -> None:
     """Otherwise each would be a reset link that is valid for a day."""
     ada = create_user(hub, "ada", verified=False)

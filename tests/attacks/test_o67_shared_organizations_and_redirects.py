@@ -65,6 +65,7 @@ def log_of(client: httpx.Client, name: str, kind: str) -> list[dict[str, Any]]:
     return entries
 
 
+@pytest.mark.one_engine
 def test_o67_reset_leaves_shared_organizations_and_removes_redirects_to_others(hub: RunningHub) -> None:
     vic, att = create_user(hub, "vic", verified=False), create_user(hub, "att")
     with browser_of(hub, vic) as creator, browser_of(hub, att) as accomplice:
@@ -91,6 +92,7 @@ def test_o67_reset_leaves_shared_organizations_and_removes_redirects_to_others(h
         create_repo(owner, "vic/model")
 
 
+@pytest.mark.one_engine
 def test_o67_only_admin_stays_and_is_notified(hub: RunningHub) -> None:
     """The organization would otherwise have no admin."""
     vic, att = create_user(hub, "vic", verified=False), create_user(hub, "att")
@@ -104,6 +106,7 @@ def test_o67_only_admin_stays_and_is_notified(hub: RunningHub) -> None:
         assert set(members(other, "acme")) == {"ada", "att"}
 
 
+@pytest.mark.one_engine
 def test_o67_redirects_of_an_organization_without_other_members_are_removed(hub: RunningHub) -> None:
     vic, att = create_user(hub, "vic", verified=False), create_user(hub, "att")
     create_organization(hub, "alone", vic)

@@ -30,6 +30,7 @@ def reset(hub: RunningHub, user: User) -> None:
         assert submit(client, link_in(mails_to(hub, user.email)[-1]), password=NEW).status_code == 303
 
 
+@pytest.mark.one_engine
 def test_o68_reset_ends_sessions_and_app_tokens(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     belongings = create_account_assets(hub, ada)
@@ -39,6 +40,7 @@ def test_o68_reset_ends_sessions_and_app_tokens(hub: RunningHub) -> None:
     assert "Revoked: 1 session, 1 app token, 1 refresh token. 1 personal token still works." in last_mail(hub, ada)
 
 
+@pytest.mark.one_engine
 def test_o68_change_ends_other_sessions_and_app_tokens(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     belongings = create_account_assets(hub, ada)

@@ -9,11 +9,12 @@ from tests.bed.repos import create_repo
 from tests.bed.running_hub import RunningHub
 from tests.bed.webhooks import settle
 
+pytestmark = pytest.mark.one_engine
+
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 BODY = {"url": "https://receiver.example/hook", "watched": [{"type": "user", "name": "ada"}]}
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize("at", ["/api/settings/webhooks", "/api/organizations/acme/settings/webhooks"])
 def test_o74_secret_cannot_be_read_back(hub: RunningHub, at: str) -> None:
     ada = create_user(hub, "ada")

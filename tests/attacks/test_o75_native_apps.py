@@ -15,6 +15,8 @@ from hubgate.server.audit.model import SYSTEM
 from hubgate.server.oauth.apps import management
 from hubgate.server.resources import Hub
 
+pytestmark = pytest.mark.one_engine
+
 PKCE: dict[str, Any] = {"code_challenge": pkce_pair()[1], "code_challenge_method": "S256"}
 
 
@@ -42,7 +44,6 @@ def test_o75_another_port_needs_a_new_consent(hub: RunningHub, ada: User, host: 
         assert silent(browser, client, one) == silent(browser, client, other) == "a code"
 
 
-@pytest.mark.one_engine
 def test_o75_registered_port_needs_a_new_consent_too(hub: RunningHub, ada: User) -> None:
     client = create_app(hub, None, redirect_uris=("http://127.0.0.1:4711/cb",), confidential=False)
     with browser_of(hub, ada) as browser:
@@ -51,7 +52,6 @@ def test_o75_registered_port_needs_a_new_consent_too(hub: RunningHub, ada: User)
         assert silent(browser, client, "http://127.0.0.1:9/cb") == "consent_required"
 
 
-@pytest.mark.one_engine
 def test_o75_other_consents_do_not_cover_a_loopback_port(hub: RunningHub, ada: User) -> None:
     """Granted to the app's website, or to its device."""
     uris = ("https://app.example/cb", "http://127.0.0.1/cb", "myapp://cb")
@@ -70,7 +70,6 @@ def test_o75_other_consents_do_not_cover_a_loopback_port(hub: RunningHub, ada: U
         assert silent(browser, fresh, uris[0]) == "consent_required", "nor the other way round"
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize("confidential", [True, False])
 @pytest.mark.parametrize("uri", ["myapp://cb", "com.example.notes:/cb"])
 def test_o75_custom_scheme_always_needs_consent(hub: RunningHub, ada: User, uri: str, confidential: bool) -> None:
@@ -81,7 +80,6 @@ def test_o75_custom_scheme_always_needs_consent(hub: RunningHub, ada: User, uri:
             assert silent(browser, client, uri) == "consent_required"
 
 
-@pytest.mark.one_engine
 def test_o75_consent_for_a_confidential_app_covers_every_port(hub: RunningHub, ada: User) -> None:
     """The code alone is useless."""
     client = create_app(hub, None, redirect_uris=("http://127.0.0.1/cb",))
@@ -102,7 +100,6 @@ def test_o75_consent_is_not_remembered_after_the_secret_is_deleted(hub: RunningH
         assert silent(browser, client, "http://127.0.0.1:4711/cb") == "consent_required"
 
 
-@pytest.mark.one_engine
 def test_o75_app_with_a_metadata_document_always_needs_consent(hub: RunningHub, ada: User) -> None:
     client = store_document(hub, redirect_uris=["http://127.0.0.1/cb"])
     uri = "http://127.0.0.1:4711/cb"

@@ -105,6 +105,7 @@ def test_o80_consent_for_one_server_gives_nothing_back_on_another(
         assert tools.introspect(here["access_token"])["scope"] == SCOPE
 
 
+@pytest.mark.one_engine
 def test_o80_grants_end_with_the_registration(
     hub: RunningHub, client: Client, ada: User, mallory: User, rogue: Api
 ) -> None:
@@ -119,6 +120,7 @@ def test_o80_grants_end_with_the_registration(
         assert "@nina" in browser.get(client.address(resource=OTHER, scope=SCOPE)).text
 
 
+@pytest.mark.one_engine
 def test_o80_token_for_several_servers_is_inactive_at_a_registered_one(
     hub: RunningHub, client: Client, ada: User
 ) -> None:
@@ -133,6 +135,7 @@ def test_o80_token_for_several_servers_is_inactive_at_a_registered_one(
     assert tools.introspect(one["access_token"])["scope"] == "openid profile"
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("tokens", ["opaque", "jwt"])
 def test_o80_token_is_inactive_once_all_its_permissions_are_revoked(
     hub: RunningHub, client: Client, ada: User, mallory: User, tokens: str
@@ -194,6 +197,7 @@ def proving(engine: Engine, folder: Path) -> Iterator[Proving]:
         yield Proving(hub, origin, f"https://mcp.example:{server.port}/mcp")
 
 
+@pytest.mark.one_engine
 def test_o81_identifier_belongs_to_who_controls_its_origin(engine: Engine, tmp_path: Path) -> None:
     with proving(engine, tmp_path) as at, ExitStack() as stack:
         hub, origin = at.hub, at.origin

@@ -51,6 +51,7 @@ def leave(hub: RunningHub, organization: Organization, user: User) -> None:
     hub.call(work)
 
 
+@pytest.mark.one_engine
 def test_w30_events_are_sent_only_to_watchers_who_may_read_the_repo(hub: RunningHub, receiver: Receiver) -> None:
     """A stranger watches the user, the organization and the repo itself, before and after its creation."""
     ada, bob, eve = (create_user(hub, name) for name in ("ada", "bob", "eve"))
@@ -80,6 +81,7 @@ def test_w30_events_are_sent_only_to_watchers_who_may_read_the_repo(hub: Running
     assert strangers == {"ada/open"}
 
 
+@pytest.mark.one_engine
 def test_w30_watching_does_not_reveal_private_repos(hub: RunningHub) -> None:
     """A private repo's spelling, its later names and its new place are not revealed."""
     with (
@@ -100,6 +102,7 @@ def test_w30_watching_does_not_reveal_private_repos(hub: RunningHub) -> None:
         assert mine["watched"] == [{"type": "model", "name": "ada/Project-X"}]
 
 
+@pytest.mark.one_engine
 def test_w30_move_of_a_public_repo_is_reported_to_watchers_of_its_new_owner(
     hub: RunningHub, receiver: Receiver
 ) -> None:
@@ -117,6 +120,7 @@ def test_w30_move_of_a_public_repo_is_reported_to_watchers_of_its_new_owner(
     assert (told["event"]["action"], told["movedTo"]["name"]) == ("move", "acme/open")
 
 
+@pytest.mark.one_engine
 def test_w30_test_delivery_reveals_nothing_private(hub: RunningHub, receiver: Receiver) -> None:
     with (
         api(hub, create_token(hub, create_user(hub, "ada"))) as owner,
@@ -148,6 +152,7 @@ def test_w30_test_delivery_uses_a_public_repo_behind_many_private_ones(hub: Runn
     assert [one.json["repo"]["name"] for one in receiver.received] == ["ada/open"]
 
 
+@pytest.mark.one_engine
 def test_w30_events_of_a_private_repo_stay_private_after_publication(hub: RunningHub, receiver: Receiver) -> None:
     """The fan-out is delayed until the repo is public."""
     with (
@@ -166,6 +171,7 @@ def test_w30_events_of_a_private_repo_stay_private_after_publication(hub: Runnin
         assert len(logs_of(owner, mine)) == 4
 
 
+@pytest.mark.one_engine
 def test_w30_event_of_a_deleted_repo_uses_its_last_visibility(hub: RunningHub, receiver: Receiver) -> None:
     with (
         api(hub, create_token(hub, create_user(hub, "ada"))) as owner,
@@ -203,6 +209,7 @@ def disable_user(hub: RunningHub, _: httpx.Client, __: Organization, bob: User) 
     hub.call(work)
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize(
     ("private", "member", "lose"),
     [
@@ -238,6 +245,7 @@ def test_w31_retry_is_not_sent_after_the_permission_is_lost(
         assert refused.status_code == 403, "and a replay asks again"
 
 
+@pytest.mark.one_engine
 def test_w31_former_admin_loses_the_organizations_webhooks(hub: RunningHub, receiver: Receiver) -> None:
     """A webhook that an admin created stays the organization's: it continues, out of reach of the former admin."""
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
@@ -275,6 +283,7 @@ def test_w31_former_admin_loses_the_organizations_webhooks(hub: RunningHub, rece
         assert [one.json["repo"]["name"] for one in receiver.received] == ["acme/tiny", "acme/next"]
 
 
+@pytest.mark.one_engine
 def test_w32_another_users_delivery_is_not_found(hub: RunningHub, receiver: Receiver) -> None:
     """By its own webhook's URL and by one's own: as if it did not exist."""
     with (
@@ -295,6 +304,7 @@ def test_w32_another_users_delivery_is_not_found(hub: RunningHub, receiver: Rece
     assert len(receiver.received) == 1
 
 
+@pytest.mark.one_engine
 def test_w32_watched_name_stays_bound_to_its_first_owner(hub: RunningHub, receiver: Receiver) -> None:
     """A name watched before it exists binds to its first owner, through renames; a later owner of the name is not
     watched.

@@ -75,6 +75,7 @@ def names(receiver: Receiver) -> set[str]:
     return {one.json["repo"]["name"] for one in receiver.received}
 
 
+@pytest.mark.one_engine
 def test_w41_private_history_is_hidden_from_an_app(hub: RunningHub, receiver: Receiver, evil: Receiver) -> None:
     ada = create_user(hub, "ada")
     with api(hub, create_token(hub, ada)) as owner:
@@ -130,6 +131,7 @@ def test_w41_app_that_may_read_private_repos_sees_their_history(
     assert names(evil) == {SECRET_NAME}
 
 
+@pytest.mark.one_engine
 def test_w41_history_belongs_to_the_owner_at_that_time(hub: RunningHub, receiver: Receiver, evil: Receiver) -> None:
     """The app may read the user's private repos, but not those of the organization that this one was moved from."""
     ada = create_user(hub, "ada")
@@ -176,6 +178,7 @@ def test_w41_waiting_deliveries_of_a_private_repo_are_not_sent_to_the_app(
         assert owner.get(f"{at}/logs/{secret[-1]}").json()["reason"] == "forbidden"
 
 
+@pytest.mark.one_engine
 def test_w41_replay_on_the_page_does_not_send_private_history_to_the_app(
     hub: RunningHub, receiver: Receiver, evil: Receiver
 ) -> None:
@@ -236,6 +239,7 @@ def test_w41_replay_of_many_deliveries_leaves_private_history_out(
     assert b'"private":true' not in b"".join(one.body for one in evil.received)
 
 
+@pytest.mark.one_engine
 def test_w41_replay_from_before_the_takeover_does_not_send_private_tests(
     hub: RunningHub, receiver: Receiver, evil: Receiver
 ) -> None:

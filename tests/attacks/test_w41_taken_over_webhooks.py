@@ -27,6 +27,7 @@ def receiver() -> Iterator[Receiver]:
         yield started
 
 
+@pytest.mark.one_engine
 def test_w41_names_of_deleted_repos_are_not_shown_to_apps(hub: RunningHub) -> None:
     """They may have been private, and a name that does not exist yet may be a plan."""
     stage = AppWebhookScenario(hub)
@@ -48,6 +49,7 @@ def test_w41_names_of_deleted_repos_are_not_shown_to_apps(hub: RunningHub) -> No
         assert (refused.status_code, "Choose what to watch" in refused.text) == (422, True)
 
 
+@pytest.mark.one_engine
 def test_w41_apps_own_watches_are_shown_as_it_named_them(hub: RunningHub) -> None:
     stage = AppWebhookScenario(hub)
     with api(hub, stage.grant("openid webhooks")) as app:
@@ -56,6 +58,7 @@ def test_w41_apps_own_watches_are_shown_as_it_named_them(hub: RunningHub) -> Non
     assert [one["name"] for one in changed["watched"]] == ["ada/unborn", "ada/SECRET"]
 
 
+@pytest.mark.one_engine
 def test_w41_owners_next_change_reclaims_a_webhook_with_an_unchanged_url(hub: RunningHub, receiver: Receiver) -> None:
     stage = AppWebhookScenario(hub)
     with api(hub, stage.token) as owner:
@@ -80,6 +83,7 @@ def test_w41_owners_next_change_reclaims_a_webhook_with_an_unchanged_url(hub: Ru
     assert stage.state(mine) is False, "what becomes of the app is nothing to it"
 
 
+@pytest.mark.one_engine
 def test_w41_owner_reclaims_a_webhook_with_the_apps_url_by_changing_the_url(
     hub: RunningHub, receiver: Receiver
 ) -> None:
@@ -123,6 +127,7 @@ def test_w41_secret_set_with_the_reclaiming_change_is_stored(hub: RunningHub) ->
         assert tuple(row) == (None, None, None)
 
 
+@pytest.mark.one_engine
 def test_w41_webhook_created_by_an_app_stays_the_apps(hub: RunningHub, receiver: Receiver) -> None:
     """No matter who changes it: a webhook created with a token never reports more than its grant.
 
@@ -138,6 +143,7 @@ def test_w41_webhook_created_by_an_app_stays_the_apps(hub: RunningHub, receiver:
         assert "Created by the app <bdi>Notebook</bdi>. The webhook sends only what that app may read." in shown
 
 
+@pytest.mark.one_engine
 def test_w41_suspended_webhook_can_be_reclaimed_and_enabled(hub: RunningHub, receiver: Receiver) -> None:
     stage = AppWebhookScenario(hub)
     with api(hub, stage.token) as owner:
@@ -154,6 +160,7 @@ def test_w41_suspended_webhook_can_be_reclaimed_and_enabled(hub: RunningHub, rec
     assert stage.repos_received(receiver) == {"ada/open", "ada/secret"}
 
 
+@pytest.mark.one_engine
 def test_w41_taking_over_and_reclaiming_are_in_the_audit_log(hub: RunningHub) -> None:
     stage = AppWebhookScenario(hub)
     with api(hub, stage.token) as admin, api(hub, stage.grant("openid webhooks", stage.acme)) as app:

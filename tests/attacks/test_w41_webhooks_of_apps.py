@@ -41,6 +41,7 @@ def receiver() -> Iterator[Receiver]:
         yield started
 
 
+@pytest.mark.one_engine
 def test_w41_apps_webhook_reports_what_its_grant_may_read(hub: RunningHub, receiver: Receiver) -> None:
     stage = AppWebhookScenario(hub)
     for scope, granted, heard in (
@@ -65,6 +66,7 @@ def test_w41_apps_webhook_is_limited_by_the_token_that_created_it(hub: RunningHu
     assert stage.repos_received(receiver) == {"ada/open"}
 
 
+@pytest.mark.one_engine
 def test_w41_revoked_app_leaves_a_suspended_webhook_and_a_notice(hub: RunningHub, receiver: Receiver) -> None:
     stage = AppWebhookScenario(hub)
     with api(hub, stage.grant("openid webhooks read-repos", stage.acme)) as app:
@@ -86,6 +88,7 @@ def test_w41_revoked_app_leaves_a_suspended_webhook_and_a_notice(hub: RunningHub
     assert stage.repos_received(receiver) == {"ada/open"}
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("how", ["scope", "organization", "membership", "app deleted", "webhooks scope"])
 def test_w41_webhook_follows_every_reduction_of_its_grant(hub: RunningHub, receiver: Receiver, how: str) -> None:
     stage = AppWebhookScenario(hub)
@@ -149,6 +152,7 @@ def test_w41_waiting_deliveries_are_not_sent_after_the_grant_was_reduced(hub: Ru
         assert owner.post(f"{PATH}/{webhook['id']}/replay/{log['id']}").status_code == 403
 
 
+@pytest.mark.one_engine
 def test_w41_test_delivery_shows_no_repo_beyond_the_grant(hub: RunningHub, receiver: Receiver) -> None:
     stage = AppWebhookScenario(hub)
     with api(hub, stage.grant("openid webhooks", stage.acme)) as app:
@@ -159,6 +163,7 @@ def test_w41_test_delivery_shows_no_repo_beyond_the_grant(hub: RunningHub, recei
     assert {one.json["repo"]["name"] for one in receiver.received} == {"acme/example"}
 
 
+@pytest.mark.one_engine
 def test_w41_app_that_changes_a_webhook_takes_it_over(hub: RunningHub, receiver: Receiver) -> None:
     """Otherwise it could have everything its user may read sent to its own URL."""
     stage = AppWebhookScenario(hub)
@@ -173,6 +178,7 @@ def test_w41_app_that_changes_a_webhook_takes_it_over(hub: RunningHub, receiver:
     assert stage.repos_received(receiver) == {"ada/open"}
 
 
+@pytest.mark.one_engine
 def test_w41_app_that_takes_a_webhook_over_gets_neither_secret_nor_key(hub: RunningHub, receiver: Receiver) -> None:
     """With either it could sign deliveries to the user's own receiver."""
     stage = AppWebhookScenario(hub)
@@ -212,6 +218,7 @@ def test_w41_webhook_created_without_an_app_is_not_limited(hub: RunningHub, rece
             client.delete(f"{PATH}/{webhook['id']}")
 
 
+@pytest.mark.one_engine
 def test_w41_contribute_repos_scope_reports_repos_the_app_created(hub: RunningHub, receiver: Receiver) -> None:
     stage = AppWebhookScenario(hub)
     with api(hub, stage.grant("openid webhooks contribute-repos", stage.acme)) as app:
@@ -247,6 +254,7 @@ def test_w41_organizations_webhook_is_limited_by_the_consent(hub: RunningHub, re
     assert stage.repos_received(receiver) == set()
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("how", ["privilege", "demoted"])
 def test_w41_webhook_created_with_an_exchanged_token_depends_on_its_app(
     hub: RunningHub, receiver: Receiver, how: str
@@ -280,6 +288,7 @@ async def take_away(opened: Hub, how: str, app: Client, acme: Organization, ada:
     await members.change_role(opened.accounts, acme, ada, Role.WRITE, SYSTEM)
 
 
+@pytest.mark.one_engine
 def test_w41_app_can_resume_its_webhook_after_a_pause(hub: RunningHub, receiver: Receiver) -> None:
     stage = AppWebhookScenario(hub)
     app = create_exchange_app(hub, stage.acme, scopes=SCOPES)
@@ -299,6 +308,7 @@ def test_w41_app_can_resume_its_webhook_after_a_pause(hub: RunningHub, receiver:
     assert stage.repos_received(receiver) == {"ada/open"}
 
 
+@pytest.mark.one_engine
 def test_w41_tokens_of_one_app_do_not_mix_users(hub: RunningHub, receiver: Receiver) -> None:
     stage = AppWebhookScenario(hub)
     bob = create_user(hub, "bob")

@@ -113,6 +113,7 @@ def test_w41_webhook_stays_within_the_limits_of_its_token(hub: RunningHub, recei
                 assert stage.repos_received() == {"ada/chosen", "ada/open"}
 
 
+@pytest.mark.one_engine
 def test_w41_token_sees_neither_deliveries_nor_private_names_of_other_webhooks(
     hub: RunningHub, receiver: Receiver
 ) -> None:

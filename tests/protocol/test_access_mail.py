@@ -67,6 +67,7 @@ def scene(hub: RunningHub) -> Iterator[Scene]:
         client.close()
 
 
+@pytest.mark.one_engine
 def test_admins_get_mail_about_a_request_and_the_requester_about_the_decision(scene: Scene) -> None:
     scene.ask("bob")
     scene.ask("bob")
@@ -128,6 +129,7 @@ def test_private_repo_is_not_named_to_its_requester(scene: Scene) -> None:
     assert scene.mails("bob") == []
 
 
+@pytest.mark.one_engine
 def test_requests_of_one_user_send_at_most_five_mails_an_hour_to_each_admin(scene: Scene) -> None:
     for _ in range(7):
         scene.ask("bob")

@@ -17,6 +17,7 @@ def scene(hub: RunningHub) -> Iterator[Scene]:
         yield created
 
 
+@pytest.mark.one_engine
 def test_lists_are_filtered_and_paged_and_reported(scene: Scene) -> None:
     gate(scene)
     for name in ("u1", "u2", "u3"):

@@ -67,6 +67,7 @@ def run_sql(hub: RunningHub, sql: str, **values: Any) -> None:
     hub.call(lambda opened: opened.db.write(lambda tx: tx.exec(sql, values)))
 
 
+@pytest.mark.one_engine
 def test_entry_has_exactly_the_documented_fields(hub: RunningHub, ada: User, acme: Organization) -> None:
     create_user(hub, "bob")
     text = create_token(hub, ada)
@@ -226,6 +227,7 @@ def test_export_is_for_admins_only(hub: RunningHub, ada: User, acme: Organizatio
             assert client.post(address).status_code == 405
 
 
+@pytest.mark.one_engine
 def test_export_can_be_verified_independently(hub: RunningHub, ada: User, acme: Organization) -> None:
     act(hub, acme, *(f'added "user{number}" é\u2028' for number in range(700)), user_id=ada.id, user_agent="tests")
     hub.call(seal_all)
@@ -363,6 +365,7 @@ def test_tampered_entry_does_not_break_the_page(hub: RunningHub, ada: User, acme
         assert sentences(browser.get(PAGE))[0] == "added bob"
 
 
+@pytest.mark.one_engine
 def test_log_of_a_renamed_organization_is_found_by_both_names(hub: RunningHub, ada: User, acme: Organization) -> None:
     hub.clock.advance(24 * 3600)
     hub.call(lambda opened: settings.rename(opened.accounts, acme, "apex", SYSTEM))

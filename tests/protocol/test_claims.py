@@ -13,6 +13,8 @@ from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import Organization, User
 
+pytestmark = pytest.mark.one_engine
+
 
 def claims_of(token: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
@@ -54,7 +56,6 @@ def test_groups_are_where_the_app_requested_them(hub: RunningHub) -> None:
     assert "groups" not in claims_of(plain["id_token"]) | userinfo(hub, plain["access_token"])
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize("tokens", ["opaque", "jwt"])
 def test_app_for_another_server_gets_no_groups(hub: RunningHub, tokens: str) -> None:
     """Organizations exist only on the hub. Claims that identify the user are available for any server."""
@@ -71,7 +72,6 @@ def test_app_for_another_server_gets_no_groups(hub: RunningHub, tokens: str) -> 
         assert ("groups" in claims, claims["email"]) == (False, "ada@example.org")
 
 
-@pytest.mark.one_engine
 def test_groups_can_be_an_apps_setting(hub: RunningHub) -> None:
     ada, acme = people(hub)
     olga = create_user(hub, "olga")
@@ -89,7 +89,6 @@ def test_groups_can_be_an_apps_setting(hub: RunningHub) -> None:
     assert userinfo(hub, granted)["groups"] == ["acme", "acme:admin", "zoo"], "roles of granted organizations only"
 
 
-@pytest.mark.one_engine
 def test_exchanged_token_names_its_organization_only(hub: RunningHub) -> None:
     ada, acme = people(hub)
     client = create_exchange_app(hub, acme, groups_claim=True)
@@ -98,7 +97,6 @@ def test_exchanged_token_names_its_organization_only(hub: RunningHub) -> None:
     assert claims_of(body["id_token"])["groups"] == userinfo(hub, body["access_token"])["groups"] == names
 
 
-@pytest.mark.one_engine
 def test_requested_claim_asks_for_its_scope(hub: RunningHub) -> None:
     """The consent page shows the scope, and only scopes of the app are added."""
     ada = create_user(hub, "ada")
@@ -113,7 +111,6 @@ def test_requested_claim_asks_for_its_scope(hub: RunningHub) -> None:
     assert userinfo(hub, body["access_token"])["name"] == "ada"
 
 
-@pytest.mark.one_engine
 def test_app_may_name_the_only_user_it_accepts(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     client = create_app(hub, create_user(hub, "olga"))
@@ -130,7 +127,6 @@ def test_app_may_name_the_only_user_it_accepts(hub: RunningHub) -> None:
         assert redirect_parameters(browser.get(asked(bob, id_token_hint=hint)))["error"] == "invalid_request"
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize(
     "claims", ["{", "[]", "1", '"x"', '{"userinfo": []}', '{"id_token": 1}', "[" * 3000, '{"a": "' + "x" * 4096 + '"}']
 )

@@ -68,6 +68,7 @@ def titles(client: httpx.Client, query: str = "") -> list[str]:
     return [found["title"] for found in response.json()]
 
 
+@pytest.mark.one_engine
 def test_collection_has_every_field_that_clients_read(scene: Scene) -> None:
     found = create(scene.ada, "Tiny & Über models!", namespace="acme", description="Fast <b>ones</b>")
     collection_id = found["slug"][-24:]
@@ -90,6 +91,7 @@ def test_collection_has_every_field_that_clients_read(scene: Scene) -> None:
     assert create(scene.ada, "漢字")["slug"].count("-") == 0
 
 
+@pytest.mark.one_engine
 def test_title_is_unique_for_an_owner(scene: Scene) -> None:
     first = create(scene.ada)
     again = scene.ada.post("/api/collections", json={"title": " small  MODELS "})
@@ -216,6 +218,7 @@ def test_invalid_items_are_rejected(scene: Scene) -> None:
     assert scene.ada.patch(f"/api/collections/{slug}/items/{item}", json={"position": -1}).status_code == 422
 
 
+@pytest.mark.one_engine
 def test_item_follows_its_repo(scene: Scene) -> None:
     for name in ("one", "two"):
         create_repo(scene.ada, name)
@@ -328,6 +331,7 @@ def test_lists_are_filtered_and_paged(scene: Scene) -> None:
     assert "next" not in following.links
 
 
+@pytest.mark.one_engine
 def test_list_shows_the_first_four_items(scene: Scene) -> None:
     slug = create(scene.ada)["slug"]
     for number in range(6):
@@ -381,6 +385,7 @@ def test_organization_logs_its_collections(scene: Scene) -> None:
     assert log[0]["data"]["collectionId"] == slug[-24:]
 
 
+@pytest.mark.one_engine
 def test_collections_of_a_deleted_owner_are_deleted(scene: Scene) -> None:
     wim = create_user(scene.hub, "wim")
     with api(scene.hub, create_token(scene.hub, wim)) as client:

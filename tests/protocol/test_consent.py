@@ -149,6 +149,7 @@ def test_user_without_organizations_is_not_asked_about_them(hub: RunningHub) -> 
         assert "Organization access" not in words(browser.get(client.address()))
 
 
+@pytest.mark.one_engine
 def test_token_has_the_approved_scopes_and_the_grant_is_the_union(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     client = create_app(hub, scopes=("openid", "profile", "read-repos", "jobs", "webhooks"))
@@ -251,6 +252,7 @@ def test_registered_app_on_this_computer_is_warned_about(hub: RunningHub) -> Non
         assert "code" in redirect_parameters(browser.get(address))
 
 
+@pytest.mark.one_engine
 def test_changed_document_needs_consent_and_the_page_says_what_changed(hub: RunningHub) -> None:
     ada, client = create_user(hub, "ada"), store_document(hub)
     asked = {"scope": "openid", **PKCE}

@@ -4,6 +4,7 @@ from contextlib import ExitStack
 from functools import partial
 
 import httpx
+import pytest
 from tests.bed.apps import Client, create_app
 from tests.bed.concurrency import run_concurrently
 from tests.bed.people import Page, api, browser_of, create_organization, create_token, create_user
@@ -55,6 +56,7 @@ def test_app_deleted_during_the_approval_leaves_no_consent(hub: RunningHub) -> N
             assert consents_of(hub, client) == 0
 
 
+@pytest.mark.one_engine
 def test_approval_of_a_deleted_app_is_rejected(hub: RunningHub) -> None:
     owner, ada = create_user(hub, "olga"), create_user(hub, "ada")
     client = create_app(hub, owner)
@@ -80,6 +82,7 @@ def test_user_deleted_during_the_approval_leaves_no_consent(hub: RunningHub) -> 
     assert consents_of(hub, client) == 0
 
 
+@pytest.mark.one_engine
 def test_approval_succeeds_although_an_organization_is_deleted(hub: RunningHub) -> None:
     client = create_app(hub, create_user(hub, "olga"))
     ada = create_user(hub, "ada")

@@ -17,6 +17,7 @@ def report(hub: RunningHub, *credentials: str) -> httpx.Response:
     return httpx.post(hub.url + PATH, json={"credentials": credentials})
 
 
+@pytest.mark.one_engine
 def test_reported_token_is_revoked_and_its_owner_notified(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     leaked = create_token(hub, ada, "read", "leaked")

@@ -55,12 +55,14 @@ def approved(hub: RunningHub, client: Client, ada: User) -> str:
     return started["device_code"]
 
 
+@pytest.mark.one_engine
 def test_revoked_consent_ends_the_device_code(hub: RunningHub, client: Client, ada: User, approved: str) -> None:
     with api(hub, create_token(hub, ada)) as script:
         assert script.delete(f"/api/settings/connected-apps/{client.id}").is_success
     assert status_and_error(devices.poll(client, approved)) == UNKNOWN
 
 
+@pytest.mark.one_engine
 def test_token_has_what_is_left_of_the_consent(hub: RunningHub, client: Client, ada: User, approved: str) -> None:
     with api(hub, create_token(hub, ada)) as script:
         left = {"scopes": ["openid", "profile", "email"], "organizations": []}
@@ -68,11 +70,13 @@ def test_token_has_what_is_left_of_the_consent(hub: RunningHub, client: Client, 
     assert set(devices.poll(client, approved).json()["scope"].split()) == {"openid", "profile", "email"}
 
 
+@pytest.mark.one_engine
 def test_disabled_users_device_code_is_rejected(hub: RunningHub, client: Client, ada: User, approved: str) -> None:
     hub.call(lambda opened: operator_actions.disable(opened.accounts, ada))
     assert status_and_error(devices.poll(client, approved)) == UNKNOWN
 
 
+@pytest.mark.one_engine
 def test_decision_for_a_deleted_app_is_rejected(hub: RunningHub, client: Client, ada: User) -> None:
     started = devices.start(client)
     with browser_of(hub, ada) as browser:
@@ -110,6 +114,7 @@ def test_renamed_app_is_shown_again_before_approval(hub: RunningHub, client: Cli
     assert devices.poll(client, started["device_code"]).status_code == 200
 
 
+@pytest.mark.one_engine
 def test_scope_that_the_app_lost_is_not_granted(hub: RunningHub, client: Client, ada: User) -> None:
     """A device flow that began while the app had the scope must not restore it."""
     started = devices.start(client)
@@ -123,6 +128,7 @@ def test_scope_that_the_app_lost_is_not_granted(hub: RunningHub, client: Client,
         assert "manage-repos" not in script.get(f"/api/settings/connected-apps/{client.id}").json()["scopes"]
 
 
+@pytest.mark.one_engine
 def test_approval_after_expiry_is_rejected(hub: RunningHub, client: Client, ada: User) -> None:
     started = devices.start(client)
     with browser_of(hub, ada) as browser:

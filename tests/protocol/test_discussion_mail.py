@@ -62,6 +62,7 @@ def scene(hub: RunningHub) -> Iterator[Scene]:
         client.close()
 
 
+@pytest.mark.one_engine
 def test_owner_participants_and_mentioned_users_get_mail(scene: Scene) -> None:
     scene.open("bob", "What does @carl think? And @Nobody, a@dora.example, `@dora`?")
     assert scene.mails("ada") == ["bob opened this discussion."]

@@ -56,6 +56,7 @@ def eve(hub: RunningHub) -> Iterator[httpx.Client]:
         yield client
 
 
+@pytest.mark.one_engine
 def test_discussion_has_its_description_as_first_event(ada: httpx.Client, eve: httpx.Client, hub: RunningHub) -> None:
     answer = eve.post(DISCUSSIONS, json={"title": "  A \n question ", "description": "**Why?**", "pullRequest": False})
     assert answer.json() == {"num": 1, "url": f"{hub.url}/ada/tiny/discussions/1", "pullRequest": False}
@@ -135,6 +136,7 @@ def test_search_finds_letters_outside_ascii(ada: httpx.Client) -> None:
         assert 1 in [one["num"] for one in found], search
 
 
+@pytest.mark.one_engine
 def test_unstorable_text_is_rejected(ada: httpx.Client) -> None:
     opened(ada)
     for query in ("search=%00", "author=%00", "search=%ff"):
@@ -146,6 +148,7 @@ def test_unstorable_text_is_rejected(ada: httpx.Client) -> None:
         assert ada.post(f"{DISCUSSIONS}/{address}", json={"content": "x"}).status_code in (400, 404, 405), address
 
 
+@pytest.mark.one_engine
 def test_returned_events_equal_the_listed_ones(ada: httpx.Client, eve: httpx.Client) -> None:
     opened(eve)
     comment = commented(ada, "Because.")
@@ -171,6 +174,7 @@ def test_returned_events_equal_the_listed_ones(ada: httpx.Client, eve: httpx.Cli
     ]
 
 
+@pytest.mark.one_engine
 def test_text_of_a_hidden_comment_is_gone(ada: httpx.Client, eve: httpx.Client) -> None:
     opened(ada)
     comment = commented(eve, "the secret word")
@@ -222,6 +226,7 @@ def test_invalid_comment_is_rejected(ada: httpx.Client, body: dict[str, Any]) ->
     assert ada.post(f"{DISCUSSIONS}/1/comment", json=body).status_code == 422
 
 
+@pytest.mark.one_engine
 def test_reactions_toggle(ada: httpx.Client, eve: httpx.Client) -> None:
     opened(ada)
     at = f"{DISCUSSIONS}/1/comment/{details(ada)['events'][0]['id']}/reaction"
@@ -238,6 +243,7 @@ def test_reactions_toggle(ada: httpx.Client, eve: httpx.Client) -> None:
     assert kinds(ada)[1:] == ["discussion/create"], "reactions have no event"
 
 
+@pytest.mark.one_engine
 def test_pin_is_shown_and_has_one_event(ada: httpx.Client) -> None:
     opened(ada)
     for _ in range(2):
@@ -248,6 +254,7 @@ def test_pin_is_shown_and_has_one_event(ada: httpx.Client) -> None:
     assert ada.get(f"{REPO}/events").json()[-1]["payload"]["discussion"]["pinned"] is True
 
 
+@pytest.mark.one_engine
 def test_removed_discussion_is_gone_with_its_comments(ada: httpx.Client) -> None:
     opened(ada)
     commented(ada, "gone soon")
@@ -288,6 +295,7 @@ def test_discussions_can_be_turned_off(ada: httpx.Client, eve: httpx.Client) -> 
     assert ada.delete(f"{DISCUSSIONS}/1").status_code == 200
 
 
+@pytest.mark.one_engine
 def test_deleted_author_is_left_out(ada: httpx.Client, hub: RunningHub) -> None:
     bob = create_user(hub, "bob")
     with api(hub, create_token(hub, bob)) as client:

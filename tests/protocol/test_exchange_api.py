@@ -260,6 +260,7 @@ async def _user(opened: Hub, name: str) -> User:
     return user
 
 
+@pytest.mark.one_engine
 def test_member_sees_tokens_issued_for_them(hub: RunningHub, ada: User, client: Client) -> None:
     bob = hub.call(lambda opened: _user(opened, "bob"))
     text = exchange_token(client, "bob@example.org", scope="read-repos")["access_token"]

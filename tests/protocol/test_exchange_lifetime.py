@@ -120,6 +120,7 @@ BREAKS: dict[str, tuple[Change, Change]] = {
 }
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("name", BREAKS)
 def test_interruption_ends_the_token_permanently(scene: Scene, name: str) -> None:
     broken, repaired = BREAKS[name]
@@ -175,6 +176,7 @@ def test_new_secret_does_not_end_tokens_unless_chosen(scene: Scene) -> None:
         assert "endTokens" not in browser.get(address).text, "there is nothing to end"
 
 
+@pytest.mark.one_engine
 def test_token_ends_with_its_app_and_its_organization(scene: Scene) -> None:
     first = scene.token()
     scene.as_admin("DELETE", f"{APPS}/{scene.client.id}")
@@ -187,6 +189,7 @@ def test_token_ends_with_its_app_and_its_organization(scene: Scene) -> None:
         assert program.get("/api/whoami-v2").status_code == 401
 
 
+@pytest.mark.one_engine
 def test_token_revoked_at_one_hub_is_rejected_at_the_other(scene: Scene) -> None:
     token = scene.token()
     scene.as_admin("DELETE", f"{APPS}/{scene.client.id}/tokens?user=bob")

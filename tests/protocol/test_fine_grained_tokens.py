@@ -73,6 +73,7 @@ def test_token_for_one_repo_reaches_only_that_repo(hub: RunningHub) -> None:
             assert listed(token) == set()
 
 
+@pytest.mark.one_engine
 def test_scopes_apply_where_they_were_chosen(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     acme, club = create_organization(hub, "acme", ada), create_organization(hub, "club", ada)
@@ -222,6 +223,7 @@ def test_member_who_left_and_joined_again_needs_a_new_token(hub: RunningHub) -> 
     assert seen() == [set(), set()]
 
 
+@pytest.mark.one_engine
 def test_token_loses_a_repo_that_moves_to_another_organization(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     acme = create_organization(hub, "acme", ada)

@@ -57,6 +57,7 @@ def every(status: int) -> dict[str, int]:
     return dict.fromkeys(("check", "resolve", "raw", "fetch", "pack", "large"), status)
 
 
+@pytest.mark.one_engine
 def test_accepted_request_opens_every_way_to_read_the_files(scene: Scene) -> None:
     oid = send_large(scene.ada, REPO, b"large")
     assert statuses(scene.bob, oid) == every(200)
@@ -146,6 +147,7 @@ def test_asking_again_changes_nothing(scene: Scene) -> None:
     assert ask(scene.bob).json() == {"status": "accepted"}
 
 
+@pytest.mark.one_engine
 def test_pending_request_is_withdrawn_by_its_user(scene: Scene) -> None:
     gate(scene)
     assert scene.bob.post(f"{AT}/cancel").status_code == 404
@@ -245,6 +247,7 @@ def test_writers_do_not_grant_themselves_access(scene: Scene) -> None:
     assert listed(scene, "accepted") == []
 
 
+@pytest.mark.one_engine
 def test_access_ends_with_membership_unless_another_writer_granted_it(scene: Scene) -> None:
     gate(scene)
     assert scene.wim.post(f"{AT}/grant", json={"user": "rob"}).status_code == 200
@@ -303,6 +306,7 @@ def test_answers_are_limited(scene: Scene) -> None:
     assert scene.bob.post(f"/api/models/{REPO}/ask-access").status_code == 200
 
 
+@pytest.mark.one_engine
 def test_organization_logs_decisions(scene: Scene) -> None:
     gate(scene)
     ask(scene.bob)

@@ -4,6 +4,7 @@ import re
 from html import unescape
 
 import httpx
+import pytest
 from tests.bed.people import api, browser_of, create_organization, create_token, create_user
 from tests.bed.repos import create_commit, create_repo
 from tests.bed.running_hub import RunningHub
@@ -56,6 +57,7 @@ def test_changes_are_grouped_by_repo_latest_first(hub: RunningHub) -> None:
         }
 
 
+@pytest.mark.one_engine
 def test_new_commits_link_to_the_history_of_their_branch(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     with api(hub, create_token(hub, ada)) as client, browser_of(hub, ada) as browser:
@@ -67,6 +69,7 @@ def test_new_commits_link_to_the_history_of_their_branch(hub: RunningHub) -> Non
         assert browser.get("/ada/one/commits/a%2Fb").status_code == 200
 
 
+@pytest.mark.one_engine
 def test_activity_shows_nothing_that_the_user_may_not_see(hub: RunningHub) -> None:
     ada, bob, eve = (create_user(hub, name) for name in ("ada", "bob", "eve"))
     create_organization(hub, "acme", ada, bob="read")

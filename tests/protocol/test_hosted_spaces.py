@@ -72,6 +72,7 @@ def test_private_space_takes_requests_of_readers_only(spaces_hub: RunningHub, ad
             assert reader.post(URL).status_code == 200
 
 
+@pytest.mark.one_engine
 def test_deliveries_reach_a_space_without_leaving_the_hub(spaces_hub: RunningHub, ada: httpx.Client) -> None:
     eve = create_user(spaces_hub, "eve")
     space = create_space(ada, private=True)

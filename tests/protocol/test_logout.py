@@ -9,6 +9,8 @@ from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import User
 
+pytestmark = pytest.mark.one_engine
+
 AFTER = "https://app.example/signed-out"
 PATH = "/oauth/logout"
 
@@ -53,7 +55,6 @@ def test_sign_in_after_sign_out_asks_again(hub: RunningHub) -> None:
         assert app.get("/oauth/userinfo").status_code == 200, "apps stay signed in"
 
 
-@pytest.mark.one_engine
 def test_client_id_names_the_app_as_well(hub: RunningHub) -> None:
     ada, client = create_user(hub, "ada"), app_with_logout(hub)
     document = store_document(hub, post_logout_redirect_uris=["https://notes.example/bye", "http://plain.example/"])
@@ -76,7 +77,6 @@ def test_client_id_names_the_app_as_well(hub: RunningHub) -> None:
             assert not is_signed_in(browser)
 
 
-@pytest.mark.one_engine
 def test_owner_registers_where_users_return(hub: RunningHub) -> None:
     owner = create_user(hub, "mia")
     with api(hub, create_token(hub, owner)) as program:
@@ -96,7 +96,6 @@ def test_owner_registers_where_users_return(hub: RunningHub) -> None:
         assert (said["postLogoutRedirectUris"], said["groupsClaim"]) == ([AFTER], True)
 
 
-@pytest.mark.one_engine
 def test_app_may_send_the_request_as_post(hub: RunningHub) -> None:
     """From another site the browser withholds our cookie, so a POST leads to the page."""
     ada, client = create_user(hub, "ada"), app_with_logout(hub)
@@ -108,7 +107,6 @@ def test_app_may_send_the_request_as_post(hub: RunningHub) -> None:
         assert "Sign out of this hub?" in browser.get(sent.headers["location"]).text
 
 
-@pytest.mark.one_engine
 def test_owner_sees_why_a_sign_out_was_stopped(hub: RunningHub) -> None:
     ada, client = create_user(hub, "ada"), app_with_logout(hub)
     owner: User = create_user(hub, "mia")
@@ -126,7 +124,6 @@ def test_owner_sees_why_a_sign_out_was_stopped(hub: RunningHub) -> None:
         assert client.id not in shown
 
 
-@pytest.mark.one_engine
 def test_error_page_says_once_what_happened_and_what_to_check(hub: RunningHub) -> None:
     ada, client = create_user(hub, "ada"), app_with_logout(hub)
     with browser_of(hub, ada) as browser:
@@ -146,7 +143,6 @@ def test_error_page_says_once_what_happened_and_what_to_check(hub: RunningHub) -
         )
 
 
-@pytest.mark.one_engine
 def test_cancelling_returns_to_the_app(hub: RunningHub) -> None:
     ada, client = create_user(hub, "ada"), app_with_logout(hub, homepage="https://app.example/start?a=b&c=d")
     plain = create_app(hub, None, post_logout_redirect_uris=(AFTER,))
@@ -158,7 +154,6 @@ def test_cancelling_returns_to_the_app(hub: RunningHub) -> None:
             assert '<a class="button" href="/">Cancel</a>' in browser.get(PATH, params=asked).text
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize("name", ["id_token_hint", "state", "post_logout_redirect_uri"])
 def test_request_by_post_that_does_not_fit_an_address_is_refused(hub: RunningHub, name: str) -> None:
     """The browser would be redirected to an address that the hub does not accept."""

@@ -108,6 +108,7 @@ def test_pages_follow_one_another(hub: RunningHub) -> None:
             assert client.get(f"{MEMBERS}?{bad}").status_code == 400
 
 
+@pytest.mark.one_engine
 def test_members_of_a_renamed_organization_are_found_by_both_names(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     acme = create_organization(hub, "acme", ada, bob="read")
@@ -120,6 +121,7 @@ def test_members_of_a_renamed_organization_are_found_by_both_names(hub: RunningH
         assert role_in(hub, acme, bob) == "write"
 
 
+@pytest.mark.one_engine
 def test_role_is_set(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     acme = create_organization(hub, "acme", ada, bob="read")
@@ -172,6 +174,7 @@ def test_only_admins_with_a_write_token_change_members(hub: RunningHub) -> None:
         assert (role_in(hub, acme, ada), role_in(hub, acme, bob)) == ("admin", "write")
 
 
+@pytest.mark.one_engine
 def test_last_admin_cannot_be_removed_or_demoted(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     acme = create_organization(hub, "acme", ada)
@@ -183,6 +186,7 @@ def test_last_admin_cannot_be_removed_or_demoted(hub: RunningHub) -> None:
         assert role_in(hub, acme, ada) == "admin"
 
 
+@pytest.mark.one_engine
 def test_member_is_removed(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     acme = create_organization(hub, "acme", ada, bob="admin")
@@ -196,6 +200,7 @@ def test_member_is_removed(hub: RunningHub) -> None:
             assert put(client, nobody, "read").status_code in (400, 404)
 
 
+@pytest.mark.one_engine
 def test_member_may_leave(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     acme = create_organization(hub, "acme", ada, bob="read")

@@ -39,6 +39,7 @@ def file_at_main(scene: PublicRepo, path: str) -> bytes:
     return scene.ada.get(f"/{REPO}/raw/main/{path}").content
 
 
+@pytest.mark.one_engine
 def test_pull_request_without_commits_is_a_draft(scene: PublicRepo) -> None:
     body = {"title": "Work in progress", "description": "Soon", "pullRequest": True}
     assert scene.eve.post(DISCUSSIONS, json=body).json()["num"] == 1
@@ -65,6 +66,7 @@ def test_pull_request_without_commits_is_a_draft(scene: PublicRepo) -> None:
     assert payloads[1]["updatedRefs"][0]["ref"] == "refs/pr/1"
 
 
+@pytest.mark.one_engine
 def test_draft_without_its_ref_is_not_published(scene: PublicRepo) -> None:
     scene.eve.post(DISCUSSIONS, json={"title": "Work in progress", "pullRequest": True})
     drop = "DELETE FROM refs WHERE name = 'refs/pr/1'"
@@ -91,6 +93,7 @@ def test_commits_are_part_of_the_conversation(scene: PublicRepo) -> None:
     assert "+an idea" in details(scene.ada)["diff"]
 
 
+@pytest.mark.one_engine
 def test_merge_creates_a_merge_commit(scene: PublicRepo) -> None:
     _, theirs = scene.create_pull_request({"notes.txt": b"ONE\ntwo\nthree\nfour\nfive\nsix\nseven\n"})
     ours = create_commit(scene.ada, REPO, {"notes.txt": b"one\ntwo\nthree\nfour\nfive\nsix\nSEVEN\n"})
@@ -121,6 +124,7 @@ def test_merge_creates_a_merge_commit(scene: PublicRepo) -> None:
     assert scene.ada.get(f"{API}/commits/main").headers["x-total-count"] == "5"
 
 
+@pytest.mark.one_engine
 def test_merge_without_commits_moves_no_ref(scene: PublicRepo) -> None:
     """Existing clients merge such pull requests: the head of the branch is recorded as the merge commit."""
     scene.ada.post(DISCUSSIONS, json={"title": "Nothing new", "pullRequest": True})
@@ -157,6 +161,7 @@ def test_unrelated_histories_are_not_merged(scene: PublicRepo) -> None:
     assert (refused.status_code, "no common commit" in refused.json()["error"]) == (409, True)
 
 
+@pytest.mark.one_engine
 def test_writers_squash_an_open_pull_request(scene: PublicRepo) -> None:
     _, sha = scene.create_pull_request({"idea.txt": b"x"})
     main, squash = head_of(scene.ada, REPO), f"{API}/super-squash/refs%2Fpr%2F1"
@@ -222,6 +227,7 @@ def test_merge_into_another_branch_does_not_change_main(scene: PublicRepo) -> No
     assert head_of(scene.ada, REPO, "next") == details(scene.ada)["changes"]["mergeCommitId"]
 
 
+@pytest.mark.one_engine
 def test_merge_updates_the_repos_card(scene: PublicRepo) -> None:
     scene.create_pull_request({"README.md": b"---\nlicense: mit\n---\n# Tiny\n"})
     assert merge(scene.ada).status_code == 200
@@ -248,6 +254,7 @@ def test_gate_hides_the_diff(scene: PublicRepo) -> None:
     assert "the idea" in details(scene.ada)["diff"]
 
 
+@pytest.mark.one_engine
 def test_merge_is_repeated_on_a_branch_that_has_moved(scene: PublicRepo) -> None:
     """The branch moves between the merge commit and the transaction."""
     scene.create_pull_request({"idea.txt": b"x"})

@@ -105,6 +105,7 @@ def test_change_in_the_browser_is_logged(hub: RunningHub, name: str) -> None:
     assert change.data.items() <= entry["data"].items()
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("name", WITH_TOKEN)
 def test_change_with_a_token_is_logged_with_the_token(hub: RunningHub, name: str) -> None:
     change, ada = WITH_TOKEN[name], create_user(hub, "ada")
@@ -148,6 +149,7 @@ def test_creating_joining_withdrawing_and_leaving_are_logged(hub: RunningHub) ->
     )
 
 
+@pytest.mark.one_engine
 def test_request_that_changes_nothing_is_not_logged(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     create_user(hub, "bob")

@@ -29,6 +29,7 @@ def invite(client: httpx.Client, invitee: str, role: str = "read") -> httpx.Resp
     return submit(client, MEMBERS, invitee=invitee, role=role)
 
 
+@pytest.mark.one_engine
 def test_user_is_invited_by_name(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     acme = create_organization(hub, "acme", ada)
@@ -94,6 +95,7 @@ def test_mails_to_one_address_are_limited(hub: RunningHub) -> None:
         assert len(WITHDRAW.findall(client.get(MEMBERS).text)) == 1, "a new invitation replaces the one before"
 
 
+@pytest.mark.one_engine
 def test_withdrawn_invitation_is_invalid(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     acme = create_organization(hub, "acme", ada)
@@ -107,6 +109,7 @@ def test_withdrawn_invitation_is_invalid(hub: RunningHub) -> None:
         assert role_in(hub, acme, bob) is None
 
 
+@pytest.mark.one_engine
 def test_invitation_of_another_organization_cannot_be_withdrawn(hub: RunningHub) -> None:
     ada, eve = create_user(hub, "ada"), create_user(hub, "eve")
     create_organization(hub, "acme", ada)
@@ -128,6 +131,7 @@ def test_expired_invitation_is_not_listed(hub: RunningHub) -> None:
         assert not WITHDRAW.findall(client.get(MEMBERS).text)
 
 
+@pytest.mark.one_engine
 def test_role_is_changed(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     acme = create_organization(hub, "acme", ada, bob="read")
@@ -154,6 +158,7 @@ def test_admin_who_steps_down_leaves_the_settings(hub: RunningHub) -> None:
         assert client.get(MEMBERS).status_code == 403
 
 
+@pytest.mark.one_engine
 def test_last_admin_cannot_be_removed_or_demoted(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     create_user(hub, "bob")
@@ -197,6 +202,7 @@ def test_removal_asks_for_confirmation(hub: RunningHub) -> None:
         assert client.get(f"{MEMBERS}/bob/remove").status_code == 404
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("lost_by", ["removal", "demotion"])
 def test_invitations_of_a_removed_admin_are_withdrawn(hub: RunningHub, lost_by: str) -> None:
     """Otherwise an admin who expects to be removed could invite another account of theirs."""
@@ -215,6 +221,7 @@ def test_invitations_of_a_removed_admin_are_withdrawn(hub: RunningHub, lost_by: 
         assert len(WITHDRAW.findall(admin.get(MEMBERS).text)) == 1
 
 
+@pytest.mark.one_engine
 def test_accepting_an_invitation_ends_the_others(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     create_organization(hub, "acme", ada)
@@ -285,6 +292,7 @@ def test_saved_role_leads_back_to_the_same_list(hub: RunningHub) -> None:
             assert post(client, action, role="read", back=elsewhere).headers["location"] == MEMBERS
 
 
+@pytest.mark.one_engine
 def test_admins_find_a_member_by_address(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     create_user(hub, "bob")
@@ -354,6 +362,7 @@ def test_open_invitations_are_limited(hub: RunningHub) -> None:
         assert len(seen) == 500
 
 
+@pytest.mark.one_engine
 def test_operator_can_add_an_invited_user(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     acme = create_organization(hub, "acme", ada)

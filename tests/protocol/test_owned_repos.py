@@ -55,6 +55,7 @@ def test_members_see_all_repos_of_their_organization(callers: Callers) -> None:
     assert (len(first.json()), len(second.json()), "next" in second.links) == (1, 1, False)
 
 
+@pytest.mark.one_engine
 def test_others_see_public_repos_only(callers: Callers) -> None:
     """The share of storage covers visible repos only: otherwise it would reveal the size of private ones."""
     assert listed(callers["eve"].get(of("acme"))) == {"acme/open": ("model", "public", 1_000, 100.0)}
@@ -76,6 +77,7 @@ def test_organization_is_found_by_name_in_any_case(callers: Callers) -> None:
     assert listed(callers["ada"].get(of("ACME"))).keys() == {"acme/open", "acme/closed"}
 
 
+@pytest.mark.one_engine
 def test_own_repos_are_listed(callers: Callers) -> None:
     assert listed(callers["ada"].get(MINE)) == {"ada/own": ("model", "private", 0, 0.0)}
     assert listed(callers["bob"].get(MINE)) == {}

@@ -152,6 +152,7 @@ def test_forged_or_incomplete_form_changes_nothing(hub: RunningHub, ada: User, b
     assert shown(browser, ada.id).headers["content-type"] == "image/svg+xml"
 
 
+@pytest.mark.one_engine
 def test_organization_has_a_picture_until_it_is_deleted(hub: RunningHub, ada: User, browser: httpx.Client) -> None:
     acme = create_organization(hub, "acme", ada)
     page = "/organizations/acme/settings/profile"
@@ -165,6 +166,7 @@ def test_organization_has_a_picture_until_it_is_deleted(hub: RunningHub, ada: Us
     assert shown(browser, acme.id).headers["content-type"] == "image/svg+xml"
 
 
+@pytest.mark.one_engine
 def test_app_has_a_logo_on_the_consent_page(hub: RunningHub, ada: User, browser: httpx.Client) -> None:
     app = create_app(hub, ada)
     page = f"/settings/applications/{app.id}"

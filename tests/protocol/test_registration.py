@@ -20,6 +20,8 @@ from hubgate.server.resources import Hub
 from hubgate.server.scopes import SCOPE_NAMES
 from hubgate.server.worker.sweep import Sweep
 
+pytestmark = pytest.mark.one_engine
+
 DISCOVERY = "/.well-known/oauth-authorization-server"
 DAY = 24 * 60 * 60
 
@@ -30,7 +32,6 @@ def opened(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
         yield hub
 
 
-@pytest.mark.one_engine
 def test_registration_is_off_by_default(hub: RunningHub) -> None:
     refused = register(hub)
     assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (404, "*")
@@ -105,7 +106,6 @@ def test_registered_app_manages_its_registration(opened: RunningHub) -> None:
         assert gone.status_code == 400
 
 
-@pytest.mark.one_engine
 def test_changed_app_asks_again(opened: RunningHub) -> None:
     given = register(opened).json()
     ada, client = create_user(opened, "ada"), self_registered(opened, redirect_uris=["https://app.example/cb"])
@@ -120,7 +120,6 @@ def test_changed_app_asks_again(opened: RunningHub) -> None:
         assert "Changed since you last approved it" in browser.get(address).text
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize(
     ("metadata", "error"),
     [
@@ -149,7 +148,6 @@ def test_invalid_metadata_is_rejected(opened: RunningHub, metadata: dict[str, An
     assert (refused.status_code, refused.json()["error"]) == (400, error)
 
 
-@pytest.mark.one_engine
 def test_lenient_metadata_is_accepted(opened: RunningHub) -> None:
     """Clients that expect a secret learn from the response that they have none."""
     for method in ("client_secret_basic", "client_secret_post", None):
@@ -170,7 +168,6 @@ def test_lenient_metadata_is_accepted(opened: RunningHub) -> None:
         assert "POST" in preflight.headers["access-control-allow-methods"], "clients in browsers register too"
 
 
-@pytest.mark.one_engine
 def test_operators_token_may_be_required(engine: Engine, tmp_path: Path) -> None:
     with open_to_registration(engine, tmp_path, "token") as hub:
         token, stored = hub.call(lambda opened: initial_tokens.create(opened.oauth))
@@ -220,7 +217,6 @@ def test_app_that_nobody_uses_is_removed(opened: RunningHub) -> None:
         assert "Toolbox" not in browser.get("/settings/connected").text
 
 
-@pytest.mark.one_engine
 def test_app_that_registered_itself_never_gets_a_secret(opened: RunningHub) -> None:
     """Its next update would make it public again while the secret stays valid."""
     client = self_registered(opened)
@@ -230,7 +226,6 @@ def test_app_that_registered_itself_never_gets_a_secret(opened: RunningHub) -> N
         opened.call(lambda hub: privileges.set_exchange(hub.oauth, client.id, True, SYSTEM))
 
 
-@pytest.mark.one_engine
 def test_hostile_metadata_is_rejected_or_ignored(opened: RunningHub) -> None:
     headers = {"content-type": "application/json"}
     good = f'"redirect_uris": ["{REDIRECT}"]'

@@ -19,6 +19,7 @@ AGREED = {file.name.removesuffix(".json"): json.loads(file.read_text()) for file
 ALWAYS = {"event", "repo"}
 
 
+@pytest.mark.one_engine
 def test_recorded_payloads_match_the_contract(hub: RunningHub, tmp_path: Path) -> None:
     """A change here is a change for every receiver, to be made on purpose."""
     found = recorded(hub, tmp_path)
@@ -53,6 +54,7 @@ def numbers(answer: httpx.Response) -> list[int]:
     return [event["seq"] for event in answer.json()]
 
 
+@pytest.mark.one_engine
 def test_follower_requests_events_after_a_number(hub: RunningHub) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         create_repo(ada, "tiny")
@@ -76,6 +78,7 @@ def test_invalid_number_is_rejected(sqlite_hub: RunningHub, query: str) -> None:
         assert answer.json()["error"]
 
 
+@pytest.mark.one_engine
 def test_events_are_for_users_who_may_see_the_repo(hub: RunningHub) -> None:
     ada, eve = create_user(hub, "ada"), create_user(hub, "eve")
     with api(hub, create_token(hub, ada)) as ada_calls:
@@ -89,6 +92,7 @@ def test_events_are_for_users_who_may_see_the_repo(hub: RunningHub) -> None:
             assert (refused.status_code, refused.headers["x-error-code"]) == (missing, "RepoNotFound")
 
 
+@pytest.mark.one_engine
 def test_request_that_changes_nothing_records_no_event(hub: RunningHub) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         create_repo(ada, "tiny")
@@ -97,6 +101,7 @@ def test_request_that_changes_nothing_records_no_event(hub: RunningHub) -> None:
         assert numbers(ada.get("/api/models/ada/tiny/events")) == [1]
 
 
+@pytest.mark.one_engine
 def test_old_name_leads_to_the_events(hub: RunningHub) -> None:
     """A follower continues after a move, with the same numbers."""
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:

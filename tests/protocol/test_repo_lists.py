@@ -101,6 +101,7 @@ def test_users_overview_and_profile_count_repos(hub: RunningHub) -> None:
         assert 'href="/new?owner=ada"' in main_of(browser.get("/ada").text)
 
 
+@pytest.mark.one_engine
 def test_home_page_shows_recent_repos(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     with api(hub, create_token(hub, ada)) as client:

@@ -12,6 +12,8 @@ from tests.bed.people import api, create_token, create_user
 from tests.bed.repos import create_commit, create_repo, head_of, send_lines
 from tests.bed.running_hub import run_hub
 
+pytestmark = pytest.mark.one_engine
+
 FILE = "/ada/tiny/resolve/main/a.txt"
 REPO = "/api/models/ada/tiny"
 

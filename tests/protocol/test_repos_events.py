@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx
+import pytest
 from tests.bed import packs
 from tests.bed.people import api, create_organization, create_token, create_user
 from tests.bed.repos import create_commit, create_repo, head_of, send_commit
@@ -23,6 +24,7 @@ def kinds(client: httpx.Client, repo: str = "ada/tiny") -> list[str]:
     return [f"{event['scope']}/{event['action']}" for event in events]
 
 
+@pytest.mark.one_engine
 def test_every_change_is_one_event(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     create_organization(hub, "acme", ada)
@@ -68,6 +70,7 @@ def test_every_change_is_one_event(hub: RunningHub) -> None:
         assert [one["seq"] for one in after] == list(range(1, len(after) + 1))
 
 
+@pytest.mark.one_engine
 def test_three_refs_of_one_push_are_one_event(hub: RunningHub) -> None:
     token = create_token(hub, create_user(hub, "ada"))
     with api(hub, token) as ada:
@@ -100,6 +103,7 @@ def test_events_have_pages_and_need_permission(hub: RunningHub) -> None:
         assert (missing.status_code, missing.headers["x-error-code"]) == (404, "RepoNotFound")
 
 
+@pytest.mark.one_engine
 def test_events_of_a_private_time_stay_private(hub: RunningHub) -> None:
     """Otherwise readers of a published repo would learn its former name, and the ids of squashed commits, which can
     still be read.

@@ -34,6 +34,7 @@ def changed(href: str, **query: str) -> str:
     return parts_of._replace(query=urlencode(dict(parse_qsl(parts_of.query)) | query)).geturl()
 
 
+@pytest.mark.one_engine
 def test_file_is_uploaded_and_downloaded(hub: RunningHub) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada, api(hub) as anyone:
         create_repo(ada, "tiny")
@@ -146,6 +147,7 @@ def test_urls_of_a_large_upload_are_valid_until_a_slow_client_has_sent_it(hub: R
         assert huge["actions"]["upload"]["expires_in"] == 7 * 24 * 3600
 
 
+@pytest.mark.one_engine
 def test_upload_and_download_need_permission(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, bob)) as other, api(hub) as anyone:

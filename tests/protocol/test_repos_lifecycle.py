@@ -8,6 +8,8 @@ from tests.bed.people import api, create_organization, create_token, create_user
 from tests.bed.repos import create_repo
 from tests.bed.running_hub import RunningHub
 
+pytestmark = pytest.mark.one_engine
+
 TYPES = ("model", "dataset", "space")
 
 
@@ -35,7 +37,6 @@ def test_repo_is_created_read_and_deleted(hub: RunningHub, repo_type: str) -> No
         create_repo(ada, "tiny", repo_type)
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize("name", ["tiny", "1.0", "no", "2026-11-16"])
 def test_new_space_has_a_readme(hub: RunningHub, name: str) -> None:
     """`SpaceCard.load` and `metadata_update` fail without a README.md."""
@@ -126,7 +127,6 @@ def test_settings_record_events(hub: RunningHub) -> None:
     assert found[1]["payload"]["repo"]["private"] is True
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize("name", ["-a", "a--b", "a..b", "a.git", "a b", "", "x" * 97, "é", "a/b/c"])
 def test_invalid_repo_names_are_rejected(hub: RunningHub, name: str) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
@@ -135,7 +135,6 @@ def test_invalid_repo_names_are_rejected(hub: RunningHub, name: str) -> None:
             assert ada.get(f"/api/models/ada/{name}").status_code == 404
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize("content", ["é", "\x80", "A", "QQ=A"])
 def test_initial_files_with_invalid_base64_are_rejected(hub: RunningHub, content: str) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:

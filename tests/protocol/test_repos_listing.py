@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import httpx
+import pytest
 from tests.bed.apps import create_app, tokens_for
 from tests.bed.people import api, create_organization, create_token, create_user
 from tests.bed.repos import create_commit, create_repo
@@ -16,6 +17,7 @@ def ids(client: httpx.Client, repo_type: str = "model", **query: Any) -> list[st
     return [repo["id"] for repo in answer.json()]
 
 
+@pytest.mark.one_engine
 def test_lists_contain_visible_repos_only(hub: RunningHub) -> None:
     ada, bob, rob = (create_user(hub, name) for name in ("ada", "bob", "rob"))
     create_organization(hub, "acme", ada, rob="read")
@@ -113,6 +115,7 @@ def _paged(client: httpx.Client, query: dict[str, Any]) -> list[str]:
     return found
 
 
+@pytest.mark.one_engine
 def test_full_and_expand_select_fields(hub: RunningHub) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         made = create_repo(ada, "tiny")

@@ -28,6 +28,7 @@ def redirect_target(client: httpx.Client, address: str) -> str:
     return location
 
 
+@pytest.mark.one_engine
 def test_chain_of_moves_redirects_to_the_current_name(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     create_organization(hub, "acme", ada)
@@ -71,6 +72,7 @@ def test_chain_of_moves_redirects_to_the_current_name(hub: RunningHub) -> None:
             create_repo(client, free)
 
 
+@pytest.mark.one_engine
 def test_deleting_by_an_owners_old_name_is_rejected(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     acme = create_organization(hub, "acme", ada)
@@ -117,6 +119,7 @@ def test_invalid_moves_are_rejected(hub: RunningHub) -> None:
         create_repo(owner, "one", "dataset")
 
 
+@pytest.mark.one_engine
 def test_move_of_a_private_repo_is_invisible_to_others(hub: RunningHub) -> None:
     """Neither name reveals that a repo exists or existed."""
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import httpx
+import pytest
 from tests.bed.concurrency import run_concurrently
 from tests.bed.people import PASSWORD, api, browser_of, create_organization, create_token, create_user, submit
 from tests.bed.repos import create_repo
@@ -42,6 +43,7 @@ def test_users_repos_are_deleted_with_the_account(hub: RunningHub) -> None:
         assert anyone.get("/api/models").json() == []
 
 
+@pytest.mark.one_engine
 def test_organizations_repos_are_deleted_with_it_and_members_repos_remain(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     create_organization(hub, "acme", ada)
@@ -82,6 +84,7 @@ def test_no_repo_is_created_in_or_moved_to_a_deleted_account(hub: RunningHub) ->
             assert went == {200: 200}.get(answers[2].status_code, 404)
 
 
+@pytest.mark.one_engine
 def test_operator_deletes_a_user_with_repos(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     with api(hub, create_token(hub, ada)) as script:

@@ -49,6 +49,7 @@ def test_history_has_pages(hub: RunningHub) -> None:
             assert error(ada.get(f"{REPO}/commits/{rev}"))[:2] == (404, "RevisionNotFound"), rev
 
 
+@pytest.mark.one_engine
 def test_branches_are_created_and_deleted(hub: RunningHub) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         create_repo(ada, "tiny")
@@ -144,6 +145,7 @@ def _quoted(name: str) -> str:
     return "".join(f"%{byte:02X}" for byte in name.encode())
 
 
+@pytest.mark.one_engine
 def test_history_can_be_squashed_into_one_commit(hub: RunningHub) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         create_repo(ada, "tiny")

@@ -41,6 +41,7 @@ def link_for(hub: RunningHub, name: str) -> str:
     return (set(links()) - before).pop()
 
 
+@pytest.mark.one_engine
 def test_link_sets_a_new_password(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     link = link_for(hub, "ada")
@@ -119,6 +120,7 @@ def test_invalid_password_does_not_use_up_the_link(hub: RunningHub) -> None:
         assert submit(client, link, password=NEW).status_code == 303
 
 
+@pytest.mark.one_engine
 def test_using_one_link_ends_the_others(hub: RunningHub) -> None:
     create_user(hub, "ada")
     first, second = link_for(hub, "ada"), link_for(hub, "ada")
@@ -128,6 +130,7 @@ def test_using_one_link_ends_the_others(hub: RunningHub) -> None:
         assert client.get(first).status_code == 404
 
 
+@pytest.mark.one_engine
 def test_tokens_created_before_the_address_was_proven_are_revoked(hub: RunningHub) -> None:
     """The creator of the account may not be the owner of the address."""
     ada, bob = create_user(hub, "ada", verified=False), create_user(hub, "bob")

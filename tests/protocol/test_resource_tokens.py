@@ -40,6 +40,7 @@ def userinfo(hub: RunningHub, token: str) -> httpx.Response:
         return http.get("/oauth/userinfo")
 
 
+@pytest.mark.one_engine
 def test_resource_server_introspects_tokens_of_any_client(hub: RunningHub, client: Client, ada: User) -> None:
     tools = register(hub, create_user(hub, "olga"))
     document = store_document(hub)
@@ -69,6 +70,7 @@ def test_resource_server_introspects_tokens_of_any_client(hub: RunningHub, clien
         assert other.introspect(found["access_token"])["aud"] == "https://API.example"
 
 
+@pytest.mark.one_engine
 def test_token_for_a_resource_server_has_no_powers_on_the_hub(hub: RunningHub, ada: User) -> None:
     wide = create_app(hub, None, scopes=("openid", "profile", "email", "manage-repos", "webhooks"))
     tools = register(hub, ada)
@@ -131,6 +133,7 @@ def test_refresh_carries_the_resource_and_may_narrow(hub: RunningHub, client: Cl
     assert (gone.status_code, gone.json()["error"]) == (400, "invalid_grant")
 
 
+@pytest.mark.one_engine
 def test_each_of_several_servers_gets_its_own_token(hub: RunningHub, client: Client, ada: User) -> None:
     """RFC 8707, section 2.2: a token request names one of the authorized servers."""
     tools = register(hub, ada, scopes=(TOOLS,))
@@ -151,6 +154,7 @@ def test_each_of_several_servers_gets_its_own_token(hub: RunningHub, client: Cli
         assert redirect_parameters(browser.get(both))["error"] == "invalid_target", "both have mcp:tools"
 
 
+@pytest.mark.one_engine
 def test_device_flow_carries_the_resource(hub: RunningHub, client: Client, ada: User) -> None:
     tools = register(hub, create_user(hub, "olga"))
     for scope in ("openid read-repos", "openid files:read"):
@@ -307,6 +311,7 @@ def test_forged_jwts_are_not_access_tokens(hub: RunningHub, client: Client, ada:
         assert redirect_parameters(browser.get(hinted))["error"] == "invalid_request"
 
 
+@pytest.mark.one_engine
 def test_connected_apps_lists_and_narrows_each_server(hub: RunningHub, client: Client, ada: User) -> None:
     tools, other = register(hub, ada), register(hub, ada, "https://b.example/", (TOOLS,), name="Other")
     first = tokens_for(client, ada, resource=IDENTIFIER, scope=SCOPE)

@@ -72,6 +72,7 @@ def test_push_restart_and_pause_decide_what_runs(spaces_hub: RunningHub, ada: ht
     assert (refused.status_code, "sdk: python" in refused.json()["error"]) == (400, True)
 
 
+@pytest.mark.one_engine
 def test_paused_space_stays_paused_when_its_sdk_changes(spaces_hub: RunningHub, ada: httpx.Client) -> None:
     create_space(ada)
     post(ada, "/pause")
@@ -89,6 +90,7 @@ def test_push_to_a_branch_starts_nothing(spaces_hub: RunningHub, ada: httpx.Clie
     assert find_space(spaces_hub, space) == before
 
 
+@pytest.mark.one_engine
 def test_renamed_space_gets_a_new_version(spaces_hub: RunningHub, ada: httpx.Client) -> None:
     space = create_space(ada)
     before = find_space(spaces_hub, space)
@@ -128,6 +130,7 @@ def test_sleep_time_is_limited_to_48_hours(spaces_hub: RunningHub, ada: httpx.Cl
     assert refused.status_code == 400
 
 
+@pytest.mark.one_engine
 def test_secrets_are_sealed_and_never_shown(spaces_hub: RunningHub, ada: httpx.Client) -> None:
     secrets = [{"key": "WEBHOOK_SECRET", "value": "first-secret"}]
     space = create_space(ada, secrets=secrets, variables=[{"key": "MODE", "value": "fast", "description": "How"}])
@@ -192,6 +195,7 @@ def test_logs_are_streamed_in_order(spaces_hub: RunningHub, ada: httpx.Client) -
         assert (read[0], read[-1]) == ("line 5\n", f"line {MAX_LINES + 4}\n")
 
 
+@pytest.mark.one_engine
 def test_log_stream_ends_when_its_reader_loses_the_permission(spaces_hub: RunningHub, ada: httpx.Client) -> None:
     eve = create_user(spaces_hub, "eve")
     create_organization(spaces_hub, "acme", eve, ada="write")
@@ -217,6 +221,7 @@ def test_only_writers_manage_a_space(spaces_hub: RunningHub, ada: httpx.Client) 
         assert (post(eve, "/restart").status_code, post(eve, "/pause").status_code) == (403, 403)
 
 
+@pytest.mark.one_engine
 def test_changes_of_an_organizations_space_are_audited(spaces_hub: RunningHub, ada: httpx.Client) -> None:
     create_organization(spaces_hub, "acme", create_user(spaces_hub, "eve"), ada="admin")
     create_space(ada, "acme/listener")

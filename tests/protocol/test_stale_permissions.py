@@ -51,6 +51,7 @@ def delete(hub: RunningHub, user: User) -> None:
     hub.call(lambda opened: own_account.delete(opened.accounts, user, SYSTEM))
 
 
+@pytest.mark.one_engine
 def test_old_password_cannot_change_the_address_after_a_reset(hub: RunningHub) -> None:
     """An intruder who knows the old password keeps requesting to move the account to their own address."""
     ada = create_user(hub, "ada")
@@ -177,6 +178,7 @@ def test_concurrent_requests_do_not_pass_the_limit_of_tokens(hub: RunningHub) ->
     assert count(hub, "access_tokens", ada) == MAX_TOKENS_PER_USER
 
 
+@pytest.mark.one_engine
 def test_former_admin_cannot_change_billing(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     acme = create_organization(hub, "acme", ada, bob="write")
@@ -186,6 +188,7 @@ def test_former_admin_cannot_change_billing(hub: RunningHub) -> None:
     assert "org.set_billing" not in [entry["type"] for entry in entries_of(hub, acme)]
 
 
+@pytest.mark.one_engine
 def test_audit_log_names_the_invited_user_by_their_current_name(hub: RunningHub) -> None:
     """Not as the inviter spelled it: a Kelvin sign equals `K` in a comparison without case."""
     ada = create_user(hub, "ada")

@@ -75,6 +75,7 @@ def test_expired_token_is_refused_listed_refreshed_and_at_last_deleted(hub: Runn
         assert swept()
 
 
+@pytest.mark.one_engine
 def test_mail_is_sent_once_a_week_before(hub: RunningHub) -> None:
     ada, eve = create_user(hub, "ada"), create_user(hub, "eve", verified=False)
     place = [own_account(ada, ["jobs"])]

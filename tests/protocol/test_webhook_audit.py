@@ -20,6 +20,8 @@ from hubgate.server.webhooks.management import activation, lifecycle
 from hubgate.server.webhooks.management.lifecycle import WebhookRequest
 from hubgate.server.webhooks.retention import deletion
 
+pytestmark = pytest.mark.one_engine
+
 PATH = "/api/organizations/acme/settings/webhooks"
 WATCHED = [{"type": "org", "name": "acme"}]
 

@@ -95,6 +95,7 @@ def test_events_are_pulled_in_order_by_cursor(hub: RunningHub, ada: httpx.Client
     assert again["id"] != replayed["id"]
 
 
+@pytest.mark.one_engine
 def test_pulled_event_is_the_delivered_request(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> None:
     """The same body and headers, but signed when it is read, and without the secret itself (attack O74)."""
     webhook = create_webhook(ada, receiver.url, "user:ada", secret="s3cret")
@@ -120,6 +121,7 @@ def test_pulled_event_is_the_delivered_request(hub: RunningHub, ada: httpx.Clien
     assert "s3cret" not in ada.get(f"{PATH}/{webhook['id']}/events").text
 
 
+@pytest.mark.one_engine
 def test_rotated_secret_and_key_sign_pulled_events(hub: RunningHub, ada: httpx.Client) -> None:
     webhook = pull_webhook(ada, "user:ada")
     create_repo(ada, "tiny")
@@ -139,6 +141,7 @@ def test_rotated_secret_and_key_sign_pulled_events(hub: RunningHub, ada: httpx.C
     assert len(event["headers"]["webhook-signature"].split()) == 1
 
 
+@pytest.mark.one_engine
 def test_skipped_and_forbidden_events_have_no_content(hub: RunningHub, ada: httpx.Client) -> None:
     with api(hub, create_token(hub, create_user(hub, "bob"))) as bob:
         webhook = pull_webhook(ada, "user:bob")
@@ -194,6 +197,7 @@ def test_cursor_of_expired_events_is_gone(hub: RunningHub, ada: httpx.Client) ->
     assert page(ada, webhook, after=4) == page(ada, webhook) == {"events": [], "cursor": 4}
 
 
+@pytest.mark.one_engine
 def test_gap_in_retained_events_is_reported(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> None:
     """A delivery that is retried for longer than the retention outlives later ones."""
     webhook = create_webhook(ada, receiver.url, "user:ada")
@@ -258,6 +262,7 @@ def test_large_page_is_cut(hub: RunningHub, ada: httpx.Client) -> None:
     assert cursors == [[1], [2], [3]]
 
 
+@pytest.mark.one_engine
 def test_organizations_events_are_for_its_admins(hub: RunningHub) -> None:
     bob = create_user(hub, "bob")
     with api(hub, create_token(hub, create_user(hub, "olga"))) as olga, api(hub, create_token(hub, bob)) as member:

@@ -11,6 +11,8 @@ from tests.bed.repos import create_repo
 from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.webhooks import Receiver, create_webhook, run_receiver, settle
 
+pytestmark = pytest.mark.one_engine
+
 PATH = "/api/settings/webhooks"
 HOUR = 3600
 

@@ -96,6 +96,7 @@ def test_dry_run_lists_what_a_webhook_would_have_received(
     assert len(receiver.received) == len(public), "nothing is sent"
 
 
+@pytest.mark.one_engine
 def test_dry_run_of_a_change_uses_the_stored_settings(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client, bob: httpx.Client
 ) -> None:
@@ -120,6 +121,7 @@ def test_dry_run_of_a_change_uses_the_stored_settings(
     assert bob.post(f"{PATH}/dry-run", json={"watched": []}).status_code == 422
 
 
+@pytest.mark.one_engine
 def test_dry_run_includes_repos_that_move_in(hub: RunningHub, user: User, ada: httpx.Client, bob: httpx.Client) -> None:
     create_organization(hub, "acme", user)
     create_repo(ada, "tiny")
@@ -145,6 +147,7 @@ def test_dry_run_of_an_app_shows_what_the_app_may_read(hub: RunningHub) -> None:
         assert {line.split()[-1] for line in dry_run(app, *WATCHED)} == {"ada/open", "ada/secret", "acme/secret"}
 
 
+@pytest.mark.one_engine
 def test_dry_run_of_an_organization_reads_as_the_organization(
     hub: RunningHub, user: User, ada: httpx.Client, bob: httpx.Client
 ) -> None:
@@ -224,6 +227,7 @@ def test_why_not_names_the_rule(
     assert why_not(ada, webhook, event_ids(ada, "user:ada")[-1]) == ("not_sent", "failed")
 
 
+@pytest.mark.one_engine
 def test_why_not_hides_events_of_hidden_repos(
     hub: RunningHub, receiver: Receiver, user: User, ada: httpx.Client, bob: httpx.Client
 ) -> None:

@@ -42,6 +42,7 @@ def made(client: httpx.Client, **body: Any) -> dict[str, Any]:
     return webhook
 
 
+@pytest.mark.one_engine
 def test_webhook_is_created_read_changed_and_deleted(ada: httpx.Client) -> None:
     webhook = made(ada, domains=["discussion", "repo"], secret="s3cret")
     assert set(webhook) == {
@@ -99,6 +100,7 @@ def test_webhook_is_created_read_changed_and_deleted(ada: httpx.Client) -> None:
     assert (gone.status_code, gone.json(), ada.get(PATH).json()) == (200, {}, [])
 
 
+@pytest.mark.one_engine
 def test_webhooks_of_others_are_not_found(hub: RunningHub, ada: httpx.Client) -> None:
     webhook = made(ada)
     tails = [
@@ -317,6 +319,7 @@ def test_test_delivery_uses_the_newest_repo_or_a_sample(hub: RunningHub, ada: ht
     assert one.json["repo"]["name"] == "ada/old"
 
 
+@pytest.mark.one_engine
 def test_test_delivery_works_without_an_existing_watched_repo(
     hub: RunningHub, ada: httpx.Client, receiver: Receiver
 ) -> None:
@@ -328,6 +331,7 @@ def test_test_delivery_works_without_an_existing_watched_repo(
     assert (one.json["repo"]["type"], one.json["repo"]["name"]) == ("model", "ada/b")
 
 
+@pytest.mark.one_engine
 def test_delivery_can_be_replayed(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> None:
     receiver.status = 500
     webhook = create_webhook(ada, receiver.url, "user:ada", secret="old")
@@ -352,6 +356,7 @@ def test_delivery_can_be_replayed(hub: RunningHub, ada: httpx.Client, receiver: 
         assert (refused.status_code, refused.json()["error"]) == (409, "This webhook is disabled. Enable it first.")
 
 
+@pytest.mark.one_engine
 def test_organizations_webhooks_are_for_its_admins(hub: RunningHub, receiver: Receiver) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     create_organization(hub, "acme", ada, bob="write")
@@ -369,6 +374,7 @@ def test_organizations_webhooks_are_for_its_admins(hub: RunningHub, receiver: Re
         assert admin.get(path.replace("acme", "nobody")).status_code == 404
 
 
+@pytest.mark.one_engine
 def test_w31_unsent_delivery_is_hidden_after_the_permission_is_lost(hub: RunningHub, receiver: Receiver) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     create_organization(hub, "acme", ada, bob="read")
