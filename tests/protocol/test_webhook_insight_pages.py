@@ -94,7 +94,7 @@ def test_deliveries_are_found_by_part_of_a_repo_and_by_answer(
     assert found("status=5xx&repo=lar") == ["ada/large"]
     assert found("status=none") == found("repo=%25") == []
     refused = browser.get(f"{at}?status=odd")
-    assert (refused.status_code, "Must be a status code" in text_of(refused)) == (422, True)
+    assert (refused.status_code, "Give a status code" in text_of(refused)) == (422, True)
     chip = browser.get(f"{at}?status=none&repo=ada").text
     assert f'<a class="chip" href="{at}?repo=ada"><span class="unseen">Remove </span><bdi>no answer</bdi>' in chip
     # The rows for the script are filtered in the same way.

@@ -274,7 +274,7 @@ def test_activity_lists_deliveries(
     assert "Nothing matches." in text_of(nothing)
     assert f'<a class="chip" href="{at}"><span class="unseen">Remove </span><bdi>failed</bdi>' in nothing.text
     odd = browser.get(f"{at}?state=odd")
-    assert (odd.status_code, "Must be one of pending, retrying," in text_of(odd)) == (422, True)
+    assert (odd.status_code, "Choose a state: pending, retrying," in text_of(odd)) == (422, True)
 
     page = browser.get(f"{at}/deliveries/{content['id']}")
     text = text_of(page)

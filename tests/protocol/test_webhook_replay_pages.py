@@ -118,9 +118,9 @@ def test_form_names_invalid_fields(ada: httpx.Client, browser: httpx.Client) -> 
     at = f"{ROOT}/{webhook['id']}"
     for query, error in (
         ("since=&states=failed", "Enter a time."),
-        ("since=never&states=failed", "Must be a time such as 2026-11-15T08:00:00Z."),
-        ("since=2026-01-01T00:00", "Must be one or more of failed, skipped, delivered, stored."),
-        ("since=2026-01-01T00:00&states=failed&rate=999", "Must be 1 to 200 deliveries a second."),
+        ("since=never&states=failed", "Give a time such as 2026-11-15T08:00:00Z."),
+        ("since=2026-01-01T00:00", "Choose one or more states: failed, skipped, delivered, stored."),
+        ("since=2026-01-01T00:00&states=failed&rate=999", "Choose a rate of 1 to 200 deliveries a second."),
     ):
         page = browser.get(f"{at}/replays?{query}")
         assert error in text_of(page)

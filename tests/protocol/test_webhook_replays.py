@@ -269,13 +269,13 @@ def test_error_names_the_invalid_field(ada: httpx.Client) -> None:
     webhook = create_webhook(ada, "https://ci.example/", "user:ada")
     for body, error in (
         ({}, "since: Send a time, or deliveries."),
-        ({"since": "yesterday"}, "since: Must be a time such as 2026-11-15T08:00:00Z."),
-        ({"since": FIRST, "states": []}, "states: Must be one or more of failed, skipped, delivered, stored."),
-        ({"since": FIRST, "states": ["lost"]}, "states: Must be one or more of failed, skipped, delivered, stored."),
-        ({"since": FIRST, "rate": 0}, "rate: Must be 1 to 200 deliveries a second."),
-        ({"since": FIRST, "rate": 201}, "rate: Must be 1 to 200 deliveries a second."),
-        ({"deliveries": []}, "deliveries: Must be the ids of 1 to 100 deliveries."),
-        ({"deliveries": ["x"]}, "deliveries: Must be the ids of 1 to 100 deliveries."),
+        ({"since": "yesterday"}, "since: Give a time such as 2026-11-15T08:00:00Z."),
+        ({"since": FIRST, "states": []}, "states: Choose one or more states: failed, skipped, delivered, stored."),
+        ({"since": FIRST, "states": ["lost"]}, "states: Choose one or more states: failed, skipped, delivered, stored."),
+        ({"since": FIRST, "rate": 0}, "rate: Choose a rate of 1 to 200 deliveries a second."),
+        ({"since": FIRST, "rate": 201}, "rate: Choose a rate of 1 to 200 deliveries a second."),
+        ({"deliveries": []}, "deliveries: Name 1 to 100 deliveries by their ids."),
+        ({"deliveries": ["x"]}, "deliveries: Name 1 to 100 deliveries by their ids."),
         ({"deliveries": [NOBODY], "since": FIRST}, "deliveries: Send either deliveries, or since and states."),
     ):
         answer = ada.post(f"{PATH}/{webhook['id']}/replays", json=body)

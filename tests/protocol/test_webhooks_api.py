@@ -181,7 +181,7 @@ def test_error_names_the_invalid_field(ada: httpx.Client) -> None:
     # Types that existing clients know, though no events exist for them here.
     watched = [{"type": kind, "name": "ada/x"} for kind in ("space", "dataset", "bucket", "kernel")]
     assert ada.post(at, json={"watched": watched}).json()["webhook"]["watched"] == watched
-    assert ada.get(f"{at}/logs?state=odd").json()["error"].startswith("state: Must be one of pending, retrying,")
+    assert ada.get(f"{at}/logs?state=odd").json()["error"].startswith("state: Choose a state: pending, retrying,")
     assert [ada.get(f"{at}/logs?{query}").status_code for query in ("state=odd", "limit=0", "cursor=x")] == [
         422,
         400,

@@ -56,7 +56,7 @@ class LatestDeliveries(Struct, frozen=True):
 
 def check_filter(criteria: DeliveryFilter) -> DeliveryFilter:
     if criteria.state and criteria.state not in STATES:
-        raise InvalidField("state", f"Must be one of {', '.join(STATES)}.")
+        raise InvalidField("state", f"Choose a state: {', '.join(STATES)}.")
     return criteria
 
 

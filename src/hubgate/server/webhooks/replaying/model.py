@@ -80,22 +80,22 @@ def parse_since(text: str) -> int:
         # Not with timestamp(): a float is inexact by up to a microsecond.
         return max((moment - _EPOCH) // timedelta(microseconds=1), 0)
     except (ValueError, OverflowError):
-        raise InvalidField("since", f"Must be a time such as {_EXAMPLE}.") from None
+        raise InvalidField("since", f"Give a time such as {_EXAMPLE}.") from None
 
 
 def check_states(states: Collection[str]) -> tuple[str, ...]:
     if not states or not set(states) <= set(REPLAYABLE):
-        raise InvalidField("states", f"Must be one or more of {', '.join(REPLAYABLE)}.")
+        raise InvalidField("states", f"Choose one or more states: {', '.join(REPLAYABLE)}.")
     return tuple(state for state in REPLAYABLE if state in states)
 
 
 def check_rate(rate: int) -> int:
     if not SLOWEST <= rate <= FASTEST:
-        raise InvalidField("rate", f"Must be {SLOWEST} to {FASTEST} deliveries a second.")
+        raise InvalidField("rate", f"Choose a rate of {SLOWEST} to {FASTEST} deliveries a second.")
     return rate
 
 
 def check_picked(ids: Collection[str]) -> tuple[str, ...]:
     if not 1 <= len(ids) <= MAX_PICKED or not all(map(is_id, ids)):
-        raise InvalidField("deliveries", f"Must be the ids of 1 to {MAX_PICKED} deliveries.")
+        raise InvalidField("deliveries", f"Name 1 to {MAX_PICKED} deliveries by their ids.")
     return tuple(dict.fromkeys(ids))

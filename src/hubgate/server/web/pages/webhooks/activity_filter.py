@@ -63,4 +63,4 @@ def _answered(status: str) -> tuple[int, int] | None:
             return int(status), int(status)
         if status[0].isdecimal() and status.endswith("xx"):
             return int(status[0]) * 100, int(status[0]) * 100 + 99
-    raise InvalidField("status", "Must be a status code such as 503, 2xx, 3xx, 4xx, 5xx or none.")
+    raise InvalidField("status", "Give a status code such as 503, 2xx, 3xx, 4xx, 5xx or none.")
