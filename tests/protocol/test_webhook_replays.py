@@ -271,7 +271,10 @@ def test_error_names_the_invalid_field(ada: httpx.Client) -> None:
         ({}, "since: Send a time, or deliveries."),
         ({"since": "yesterday"}, "since: Give a time such as 2026-11-15T08:00:00Z."),
         ({"since": FIRST, "states": []}, "states: Choose one or more states: failed, skipped, delivered, stored."),
-        ({"since": FIRST, "states": ["lost"]}, "states: Choose one or more states: failed, skipped, delivered, stored."),
+        (
+            {"since": FIRST, "states": ["lost"]},
+            "states: Choose one or more states: failed, skipped, delivered, stored.",
+        ),
         ({"since": FIRST, "rate": 0}, "rate: Choose a rate of 1 to 200 deliveries a second."),
         ({"since": FIRST, "rate": 201}, "rate: Choose a rate of 1 to 200 deliveries a second."),
         ({"deliveries": []}, "deliveries: Name 1 to 100 deliveries by their ids."),
