@@ -118,7 +118,7 @@ def connected(hub: RunningHub) -> list[Any]:
 
 
 def count_requests(hub: RunningHub) -> int:
-    """Those that wait for the answer of a program."""
+    """The number of requests that are waiting for a program's answer."""
     row = hub.call(lambda opened: opened.db.one("SELECT count(*) AS waiting FROM tunnel_requests"))
     assert row is not None
     return int(row["waiting"])

@@ -11,7 +11,7 @@ from playwright.sync_api import Page
 Violations = list[tuple[str, list[str]]]
 
 # No rule that is on by default needs the stylesheets, which axe-core would load again; our pages have no frames.
-_SPARED = {"resultTypes": ["violations"], "preload": False, "iframes": False}
+_DEFAULTS = {"resultTypes": ["violations"], "preload": False, "iframes": False}
 
 _VISIBLE = "[...document.body.querySelectorAll('*')].filter(element => element.checkVisibility())"
 
@@ -36,5 +36,5 @@ def _run(page: Page, context: str, options: dict[str, Any]) -> Violations:
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE_SCRIPT)
     judge = f"options => axe.run({context}, options).then(results => results.violations)"
-    found = page.evaluate(judge, _SPARED | options)
+    found = page.evaluate(judge, _DEFAULTS | options)
     return [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found]

@@ -47,13 +47,13 @@ _REFUSED, _NO_MEMORY = 41, 39
 )
 def test_confined_process_can_only_compute(attempt: str, status: int) -> None:
     program = _PREPARED.format(attempt=attempt)
-    command = [sys.executable, "-I", "-c", program, str(reencoding._PROGRAM)]
+    command = [sys.executable, "-I", "-c", program, str(reencoding.PROGRAM)]
     done = subprocess.run(command, timeout=60, check=False, capture_output=True)
     assert done.returncode == status, done.stderr
 
 
 def test_output_has_every_size() -> None:
-    command = [sys.executable, "-I", str(reencoding._PROGRAM), "64", "256"]
+    command = [sys.executable, "-I", str(reencoding.PROGRAM), "64", "256"]
     done = subprocess.run(command, input=picture(), timeout=60, check=False, capture_output=True, env={})
     assert done.returncode == 0, done.stderr
     small, large = reencoding._split(done.stdout)
@@ -72,13 +72,12 @@ def test_output_has_every_size() -> None:
     ids=["long output", "endless output", "no end", "crash", "broken installation"],
 )
 async def test_failing_process_is_contained(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, seconds: float, error: type[Exception]
+    tmp_path: Path, program: str, seconds: float, error: type[Exception]
 ) -> None:
     """A decoder that was taken over cannot fill the hub's memory. A broken installation is logged, and the user does
     not read that the picture is invalid.
     """
-    (tmp_path / "program.py").write_text(program)
-    monkeypatch.setattr(reencoding, "_PROGRAM", tmp_path / "program.py")
-    monkeypatch.setattr(reencoding, "LONGEST_SECONDS", seconds)
+    path = tmp_path / "program.py"
+    path.write_text(program)
     with pytest.raises(error):
-        await reencoding.reencode("1", picture())
+        await reencoding.reencode("1", picture(), program=path, seconds=seconds)

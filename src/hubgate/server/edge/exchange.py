@@ -104,10 +104,10 @@ class Exchange:
     def _with_standard_headers(self, given: RawHeaders) -> RawHeaders:
         policy = self.route.header_policy if self.route else policy_of(self.surface_by_prefix)
         headers = self._headers.add(policy, self.request_id, given)
-        # No body object exists if the request was rejected before its route was known.
-        is_unread = has_body(self._request_headers) if self.body is None else not self.body.complete
-        if is_unread:
-            # Answered before the body was read: without this header the server may read an unlimited body.
+        # A request that is rejected before its route is known has no body object.
+        body_is_read = self.body.complete if self.body is not None else not has_body(self._request_headers)
+        if not body_is_read:
+            # Without this header the server may read the rest of the body, which is not limited.
             headers.append((b"connection", b"close"))
         return headers
 

@@ -17,7 +17,7 @@ _NOT_READABLE = (
     "The hub cannot read this picture. Use a PNG, JPEG, WebP or GIF file of up to 25 megapixels, without other data "
     "after the picture."
 )
-_PROGRAM = Path(__file__).with_name("reencode.py")
+PROGRAM = Path(__file__).with_name("reencode.py")
 # As `reencode.py` exits for a file that is not a picture.
 _REJECTED = 3
 # Of all sizes together. A decoder that was taken over must not fill the hub's memory.
@@ -25,13 +25,15 @@ _MAX_OUTPUT_BYTES = 1_000_000
 _CHUNK = 64 * 1024
 
 
-async def reencode(picture_id: str, data: bytes) -> Picture:
+async def reencode(
+    picture_id: str, data: bytes, *, program: Path = PROGRAM, seconds: float = LONGEST_SECONDS
+) -> Picture:
     """Draw the picture anew; FieldErrors if the hub does not accept it."""
     if not data:
         raise FieldErrors({FIELD: "Choose a picture."})
     if len(data) > MAX_BYTES:
         raise FieldErrors({FIELD: f"A picture may have at most {MAX_BYTES:,} bytes."})
-    status, output, errors = await _run(data)
+    status, output, errors = await _run(data, program, seconds)
     # Negative for a decoder that crashed or was killed, such as one that used too much time.
     if status == _REJECTED or status < 0 or len(output) > _MAX_OUTPUT_BYTES:
         raise FieldErrors({FIELD: _NOT_READABLE})
@@ -41,11 +43,11 @@ async def reencode(picture_id: str, data: bytes) -> Picture:
     return Picture(picture_id, small, large)
 
 
-async def _run(data: bytes) -> tuple[int, bytes, bytes]:
+async def _run(data: bytes, program: Path, seconds: float) -> tuple[int, bytes, bytes]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-I",
-        str(_PROGRAM),
+        str(program),
         *map(str, SIZES),
         stdin=PIPE,
         stdout=PIPE,
@@ -56,7 +58,7 @@ async def _run(data: bytes) -> tuple[int, bytes, bytes]:
         process_group=0,
     )
     try:
-        async with asyncio.timeout(LONGEST_SECONDS):
+        async with asyncio.timeout(seconds):
             _, output, errors = await asyncio.gather(_feed(process, data), _read(process.stdout), _read(process.stderr))
             await process.wait()
     except TimeoutError:
