@@ -24,6 +24,23 @@ def with_band(band: int, payload: bytes) -> Iterator[bytes]:
         yield line(bytes([band]) + payload[start : start + MAX_PAYLOAD_BYTES - 1])
 
 
+def split(message: bytes) -> list[tuple[int, bytes]]:
+    """The packets of a whole message, each with its length field, which is 0 for a flush and 1 for a delimiter. Empty
+    if the message is not in packet lines.
+    """
+    packets: list[tuple[int, bytes]] = []
+    at = 0
+    while at < len(message):
+        head = message[at : at + 4]
+        length = int(head, 16) if _LENGTH.match(head) else -1
+        payload = message[at + 4 : at + length]
+        if length not in (0, 1) and len(payload) != length - 4:
+            return []
+        packets.append((length, payload))
+        at += max(length, 4)
+    return packets
+
+
 class LineReader:
     """Reads packet lines from the start of a stream; `rest` returns the bytes after them."""
 

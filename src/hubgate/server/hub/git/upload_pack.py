@@ -24,8 +24,16 @@ _MEMORY = (
     *("-c", "core.bigFileThreshold=16m", "-c", "pack.windowMemory=64m", "-c", "core.deltaBaseCacheLimit=32m"),
     *("-c", "core.packedGitWindowSize=16m", "-c", "core.packedGitLimit=64m"),
 )
+# In this version the advertisement has no refs, so it is the same for every repo.
+VERSION_2 = "version=2"
+_known_advertisements: dict[str, bytes] = {}
 # The Git-Protocol header, such as version=2; no other client input reaches the program's environment.
 _PROTOCOL = re.compile(r"[a-z0-9.:=-]{1,60}\Z")
+
+
+def known_advertisement(protocol: str) -> bytes | None:
+    """The first response of a fetch, if it is known without a repo."""
+    return _known_advertisements.get(protocol)
 
 
 async def advertisement(folder: Path, protocol: str) -> bytes:
@@ -37,6 +45,8 @@ async def advertisement(folder: Path, protocol: str) -> bytes:
         await program.kill(process)
     if process.returncode:
         raise program.GitFailed("upload-pack", process.returncode, err.decode(errors="replace"))
+    if protocol == VERSION_2:
+        _known_advertisements[protocol] = out
     return out
 
 

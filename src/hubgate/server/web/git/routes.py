@@ -17,12 +17,12 @@ from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store as discussions
-from hubgate.server.hub.git import pktline, receive_pack, upload_pack
+from hubgate.server.hub.git import ls_refs, pktline, receive_pack, upload_pack
 from hubgate.server.hub.git.pktline import LineReader
 from hubgate.server.hub.git.receive_pack import PushOutcome
 from hubgate.server.hub.git.unpack import MAX_PACK_BYTES
 from hubgate.server.hub.guests import marked_commits
-from hubgate.server.hub.repos import copied_refs, push
+from hubgate.server.hub.repos import copied_refs, push, store
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.jobs.slots import Slots
 from hubgate.server.web.git.streams import FetchResponse, PushResponse, RequestBody, start_message
@@ -108,9 +108,7 @@ class _Git(Struct, frozen=True):
     async def _refs(self, request: HubRequest, repo: Repo) -> ASGIApp:
         service = _service(request)
         if service == UPLOAD_PACK:
-            async with self.fetches.acquire(share_key_of(request), repo.id):
-                folder = await copied_refs.refresh(self.repos, repo.id)
-                advertised = await upload_pack.advertisement(folder, _protocol(request))
+            advertised = await self._fetch_advertisement(request, repo)
             # Protocol version 2 has no service announcement.
             head = b"" if advertised.startswith(pktline.line(b"version 2\n")) else _announcement(service)
         else:
@@ -119,13 +117,27 @@ class _Git(Struct, frozen=True):
         start = start_message(f"application/x-{service}-advertisement")
         return Response(head + advertised, headers={name.decode(): value.decode() for name, value in start["headers"]})
 
+    async def _fetch_advertisement(self, request: HubRequest, repo: Repo) -> bytes:
+        known = upload_pack.known_advertisement(_protocol(request))
+        if known is not None:
+            return known
+        async with self.fetches.acquire(share_key_of(request), repo.id):
+            folder = await copied_refs.refresh(self.repos, repo.id)
+            return await upload_pack.advertisement(folder, _protocol(request))
+
     async def _fetch(self, request: HubRequest, repo: Repo) -> ASGIApp:
         _check_type(request, UPLOAD_PACK)
         body = RequestBody(request, LARGEST_FETCH_REQUEST)
 
         async def parts() -> AsyncGenerator[bytes, None]:
+            whole = aiter(body)
+            if _protocol(request) == upload_pack.VERSION_2:
+                message, whole = await ls_refs.read_ahead(whole)
+                if (listed := await self._listed_refs(repo, message)) is not None:
+                    yield listed
+                    return
             folder = await copied_refs.refresh(self.repos, repo.id)
-            wants = marked_commits.reject_removed_commits(self.repos, repo, aiter(body))
+            wants = marked_commits.reject_removed_commits(self.repos, repo, whole)
             answer = upload_pack.answer(folder, _protocol(request), wants)
             try:
                 async for content in answer:
@@ -135,6 +147,14 @@ class _Git(Struct, frozen=True):
 
         slot, stall = self.fetches.acquire(share_key_of(request), repo.id), self.repos.limits.stall_seconds
         return FetchResponse(slot, parts, f"application/x-{UPLOAD_PACK}-result", stall)
+
+    async def _listed_refs(self, repo: Repo, message: bytes) -> bytes | None:
+        """The answer to a message that only asks for refs."""
+        query = ls_refs.parse(message)
+        if query is None:
+            return None
+        refs = await self.repos.db.read_long(lambda tx: store.refs(tx, repo.id))
+        return await ls_refs.answer(self.repos.folders.of(repo.id), refs, query)
 
     async def _push(self, request: HubRequest, repo: Repo) -> ASGIApp:
         _check_type(request, RECEIVE_PACK)
