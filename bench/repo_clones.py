@@ -1,4 +1,4 @@
-"""Clones of a repo with 1,000 commits by the git program, from the hub and from `git http-backend`.
+"""Clones of a repo with 1,000 commits by the git program, and lists of its refs, from the hub and `git http-backend`.
 
 Both serve the same folder, with the same packs and refs; the backend runs in bench/cgi_git.py.
 """
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -45,18 +45,29 @@ def measure(workspace: Workspace, hub: RepoHub) -> list[Table]:
             BACKEND: (backend, f"http://127.0.0.1:{backend.port}/{folder.name}"),
             HUB: (hub.server, f"{hub.url}/{USER}/history"),
         }
-        found = []
-        for clients in (1, AT_ONCE):
-            contestants = {
-                name: partial(_turn, server, url, work_folder, clients, workspace.budget.seconds(TURN))
-                for name, (server, url) in servers.items()
-            }
-            turns = run_interleaved(warm_up(contestants), workspace.budget.rounds)
-            rates = {name: [turn["rate"] for turn in taken] for name, taken in turns.items()}
-            more = {name: medians(taken) for name, taken in turns.items()}
-            title = f"Clones of {COMMITS:,} commits, {clients} at once"
-            found.append(table(title, "clones/minute", BACKEND, rates, more))
-    return found
+        clones = f"Clones of {COMMITS:,} commits"
+        return [
+            _compare(workspace, title, partial(work, work_folder), servers, clients)
+            for title, work in ((clones, _clone), ("Lists of refs, as in a fetch of nothing new", _list_refs))
+            for clients in (1, AT_ONCE)
+        ]
+
+
+def _compare(
+    workspace: Workspace,
+    title: str,
+    work: Callable[[str], object],
+    servers: Mapping[str, tuple[Server, str]],
+    clients: int,
+) -> Table:
+    contestants = {
+        name: partial(_turn, server, partial(work, url), clients, workspace.budget.seconds(TURN))
+        for name, (server, url) in servers.items()
+    }
+    turns = run_interleaved(warm_up(contestants), workspace.budget.rounds)
+    rates = {name: [turn["rate"] for turn in taken] for name, taken in turns.items()}
+    more = {name: medians(taken) for name, taken in turns.items()}
+    return table(f"{title}, {clients} at once", "a minute", BACKEND, rates, more)
 
 
 def _push_history(hub: RepoHub, work_folder: Path) -> Path:
@@ -68,8 +79,8 @@ def _push_history(hub: RepoHub, work_folder: Path) -> Path:
     with hub.client() as client:
         created = create_repo(client, "history")
     _git(work, "push", "-q", "--force", repo_url(hub.url, f"{USER}/history", hub.token), "main")
-    # The first request copies the refs into the folder, where the backend reads them.
-    _git(work_folder, "ls-remote", "-q", f"{hub.url}/{USER}/history")
+    # A request in the old protocol copies the refs into the folder, where the backend reads them.
+    _git(work_folder, "-c", "protocol.version=0", "ls-remote", "-q", f"{hub.url}/{USER}/history")
     return hub.folder_of(created["id"])
 
 
@@ -99,13 +110,15 @@ def _backend(root: Path) -> Iterator[Server]:
             process.kill()
 
 
-def _turn(server: Server, url: str, work_folder: Path, clients: int, seconds: float) -> dict[str, float]:
+def _turn(server: Server, work: Callable[[], object], clients: int, seconds: float) -> dict[str, float]:
     started, used = time.perf_counter(), server.cpu_seconds()
     took: list[float] = []
 
     def run() -> None:
         while not took or time.perf_counter() < started + seconds:
-            took.append(_clone(url, work_folder))
+            before = time.perf_counter()
+            work()
+            took.append(time.perf_counter() - before)
 
     threads = [threading.Thread(target=run) for _ in range(clients)]
     for thread in threads:
@@ -120,10 +133,11 @@ def _turn(server: Server, url: str, work_folder: Path, clients: int, seconds: fl
     }
 
 
-def _clone(url: str, work_folder: Path) -> float:
+def _clone(work_folder: Path, url: str) -> None:
     target = work_folder / secrets.token_hex(8)
-    started = time.perf_counter()
     subprocess.run(["git", "clone", "-q", "--bare", url, target], env=_ENVIRONMENT, check=True)
-    took = time.perf_counter() - started
     shutil.rmtree(target)
-    return took
+
+
+def _list_refs(work_folder: Path, url: str) -> None:
+    subprocess.run(["git", "ls-remote", "-q", url], cwd=work_folder, env=_ENVIRONMENT, check=True, capture_output=True)

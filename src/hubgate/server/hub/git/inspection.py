@@ -144,8 +144,6 @@ async def paths_of(quarantine: Quarantine, tips: Sequence[str], shas: set[str]) 
     )
     found: dict[str, str] = {}
     try:
-        if process.stdin is None or process.stdout is None:
-            raise ValueError("started without pipes")
         process.stdin.write("".join(f"{tip}\n" for tip in tips).encode())
         process.stdin.close()
         async with asyncio.timeout(PATH_SEARCH_SECONDS):
@@ -159,7 +157,7 @@ async def paths_of(quarantine: Quarantine, tips: Sequence[str], shas: set[str]) 
     except TimeoutError:
         log.warning("the paths of rejected files were not found in time")
     finally:
-        await program.kill(process)
+        await process.kill()
     return found
 
 
@@ -170,8 +168,6 @@ async def _list_objects(quarantine: Quarantine) -> AsyncGenerator[list[_Object],
         quarantine.env_without_repo,
     )
     try:
-        if process.stdout is None:
-            raise ValueError("started without a pipe")
         async for lines in _lines(process.stdout):
             fields = [line.decode().split(" ") for line in lines]
             yield [_Object(sha, kind, int(size)) for sha, kind, size in fields]
@@ -179,7 +175,7 @@ async def _list_objects(quarantine: Quarantine) -> AsyncGenerator[list[_Object],
         if status:
             raise program.GitFailed("cat-file", status, stderr)
     finally:
-        await program.kill(process)
+        await process.kill()
 
 
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[list[bytes]]:

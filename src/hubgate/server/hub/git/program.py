@@ -9,9 +9,10 @@ import subprocess
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import IO, Any
+from typing import IO
 
 from hubgate.server.errors import NotFound, StartupError
+from hubgate.server.hub.git.process import Process
 from hubgate.server.jobs.caller import while_client_waits
 
 _ENVIRONMENT = {
@@ -39,32 +40,10 @@ class GitFailed(Exception):
         self.stderr = stderr
 
 
-def _in_new_group() -> dict[str, Any]:
-    """Arguments that start a program in a separate group, so that Ctrl-C reaches only our process. Not in a separate
-    session: Linux gives each session an equal share of the processors (autogroups), and priorities count only within a
-    session.
-    """
-    if type(asyncio.get_running_loop()).__module__.startswith("uvloop"):
-        # The loop of the background process rejects process_group.
-        return {"preexec_fn": os.setpgrp}
-    return {"process_group": 0}
-
-
-async def start(
-    arguments: Sequence[str], folder: Path, env: Mapping[str, str] | None = None
-) -> asyncio.subprocess.Process:
-    """Start git with pipes for stdin, stdout and stderr. The caller must call `kill` in all cases."""
+async def start(arguments: Sequence[str], folder: Path, env: Mapping[str, str] | None = None) -> Process:
+    """Start git with pipes for stdin, stdout and stderr. The caller must call its `kill` in all cases."""
     try:
-        return await asyncio.create_subprocess_exec(
-            "git",
-            *arguments,
-            cwd=folder,
-            env={**_ENVIRONMENT, "GIT_DIR": str(folder), **(env or {})},
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            **_in_new_group(),
-        )
+        return await Process.start(["git", *arguments], folder, {**_ENVIRONMENT, "GIT_DIR": str(folder), **(env or {})})
     except FileNotFoundError as error:
         if str(error.filename) != str(folder):
             raise
@@ -102,19 +81,17 @@ async def run_with_status(
     try:
         if low_priority:
             lower_priority(process)
-        out, err = await while_client_waits(_communicate(process, stdin), seconds)
+        out, err = await while_client_waits(communicate(process, stdin), seconds)
     finally:
-        await kill(process)
+        await process.kill()
     status = process.returncode or 0
     if status not in accepted:
         raise GitFailed(arguments[0], status, err.decode(errors="replace"))
     return status, out
 
 
-async def _communicate(process: asyncio.subprocess.Process, stdin: bytes) -> tuple[bytes, bytes]:
-    """Like the process's method, which raises on uvloop if git has already ended when its input is written."""
-    if process.stdin is None or process.stdout is None or process.stderr is None:
-        raise ValueError("started without pipes")
+async def communicate(process: Process, stdin: bytes = b"") -> tuple[bytes, bytes]:
+    """Write the input and return stdout and stderr, once the program has ended."""
     feeding = _feed(process.stdin, stdin)
     _, out, err = await asyncio.gather(feeding, process.stdout.read(), process.stderr.read())
     await process.wait()
@@ -139,8 +116,6 @@ async def lines(
     """
     process, deadline = await start(arguments, folder, env), monotonic() + seconds
     try:
-        if process.stdin is None or process.stdout is None:
-            raise ValueError("started without pipes")
         lower_priority(process)
         await _feed(process.stdin, stdin)
         partial = b""
@@ -151,7 +126,7 @@ async def lines(
         if status:
             raise GitFailed(arguments[0], status, stderr)
     finally:
-        await kill(process)
+        await process.kill()
 
 
 async def beginning(arguments: Sequence[str], folder: Path, size: int, seconds: float) -> bytes:
@@ -160,8 +135,6 @@ async def beginning(arguments: Sequence[str], folder: Path, size: int, seconds: 
     """
     process, deadline = await start(arguments, folder), monotonic() + seconds
     try:
-        if process.stdin is None or process.stdout is None:
-            raise ValueError("started without pipes")
         lower_priority(process)
         process.stdin.close()
         output = bytearray()
@@ -175,7 +148,7 @@ async def beginning(arguments: Sequence[str], folder: Path, size: int, seconds: 
             output += part
         return bytes(output[:size])
     finally:
-        await kill(process)
+        await process.kill()
 
 
 async def copy_output(arguments: Sequence[str], folder: Path, target: IO[bytes], limit: int, seconds: float) -> bool:
@@ -184,8 +157,6 @@ async def copy_output(arguments: Sequence[str], folder: Path, target: IO[bytes],
     """
     process, deadline = await start(arguments, folder), monotonic() + seconds
     try:
-        if process.stdin is None or process.stdout is None:
-            raise ValueError("started without pipes")
         lower_priority(process)
         process.stdin.close()
         while part := await while_client_waits(process.stdout.read(_CHUNK), deadline - monotonic()):
@@ -198,10 +169,10 @@ async def copy_output(arguments: Sequence[str], folder: Path, target: IO[bytes],
             raise GitFailed(arguments[0], status, stderr)
         return True
     finally:
-        await kill(process)
+        await process.kill()
 
 
-def lower_priority(process: asyncio.subprocess.Process) -> None:
+def lower_priority(process: Process) -> None:
     """Lower the priority of a program and of the processes in its group."""
     with contextlib.suppress(ProcessLookupError):
         os.setpriority(os.PRIO_PGRP, process.pid, _NICENESS)
@@ -212,10 +183,8 @@ _MAX_STDERR_BYTES = 16 * 1024
 _CHUNK = 64 * 1024
 
 
-async def feed(process: asyncio.subprocess.Process, parts: AsyncIterator[bytes]) -> None:
+async def feed(process: Process, parts: AsyncIterator[bytes]) -> None:
     """Write `parts` to stdin until the program stops reading, then close it."""
-    if process.stdin is None:
-        raise ValueError("started without a pipe")
     # The program may stop reading early; the reason is on stderr.
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         try:
@@ -226,31 +195,12 @@ async def feed(process: asyncio.subprocess.Process, parts: AsyncIterator[bytes])
             process.stdin.close()
 
 
-async def read_stderr(process: asyncio.subprocess.Process) -> str:
+async def read_stderr(process: Process) -> str:
     """The beginning of stderr. All of stderr is read, since a full pipe would block the program."""
-    if process.stderr is None:
-        raise ValueError("started without a pipe")
     stderr = b""
     while part := await process.stderr.read(_CHUNK):
         stderr = (stderr + part)[:_MAX_STDERR_BYTES]
     return stderr.decode(errors="replace")
-
-
-async def kill(process: asyncio.subprocess.Process) -> None:
-    """Kill a program and the processes in its group, and close its pipes."""
-    # The public API of a process cannot close a pipe: a pipe whose reader stopped early would stay open forever.
-    transport: asyncio.SubprocessTransport = process._transport  # type: ignore[attr-defined]  # noqa: SLF001
-    try:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            for descriptor in (0, 1, 2):
-                # `wait` does not return before each pipe has reached its end.
-                if pipe := transport.get_pipe_transport(descriptor):
-                    pipe.close()
-            await process.wait()
-    finally:
-        transport.close()
 
 
 MIN_VERSION = (2, 39)

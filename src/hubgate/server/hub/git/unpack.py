@@ -77,7 +77,7 @@ async def unpack(
         raise InvalidPack("the pack takes too long to check", []) from None
     finally:
         stderr_task.cancel()
-        await program.kill(process)
+        await process.kill()
     if status:
         log.warning("a pushed pack was rejected: %s", stderr.strip()[:500])
         if _TOO_MANY_BYTES.search(stderr):

@@ -9,6 +9,7 @@ from time import monotonic
 
 from hubgate.server.errors import BadRequest, Unavailable
 from hubgate.server.hub.git import program
+from hubgate.server.hub.git.process import Process
 from hubgate.server.jobs.caller import while_client_waits
 
 log = logging.getLogger("hubgate.git")
@@ -40,9 +41,9 @@ async def advertisement(folder: Path, protocol: str) -> bytes:
     """The first response of a fetch: the capabilities in protocol version 2, every ref in older versions."""
     process = await _start(["upload-pack", "--strict", "--stateless-rpc", "--advertise-refs"], folder, protocol)
     try:
-        out, err = await while_client_waits(process.communicate(), SILENCE_SECONDS)
+        out, err = await while_client_waits(program.communicate(process), SILENCE_SECONDS)
     finally:
-        await program.kill(process)
+        await process.kill()
     if process.returncode:
         raise program.GitFailed("upload-pack", process.returncode, err.decode(errors="replace"))
     if protocol == VERSION_2:
@@ -71,15 +72,13 @@ async def answer(folder: Path, protocol: str, request: AsyncIterator[bytes]) -> 
             if not has_output:
                 raise BadRequest("git does not understand this request.")
     finally:
-        await program.kill(process)
+        await process.kill()
         for task in (feed_task, stderr_task):
             task.cancel()
         await asyncio.gather(feed_task, stderr_task, return_exceptions=True)
 
 
-async def _read(process: asyncio.subprocess.Process) -> bytes:
-    if process.stdout is None:
-        raise ValueError("started without a pipe")
+async def _read(process: Process) -> bytes:
     try:
         async with asyncio.timeout(SILENCE_SECONDS):
             return await process.stdout.read(_CHUNK)
@@ -87,7 +86,7 @@ async def _read(process: asyncio.subprocess.Process) -> bytes:
         raise Unavailable("git does not respond. Try again.") from None
 
 
-async def _start(command: list[str], folder: Path, protocol: str) -> asyncio.subprocess.Process:
+async def _start(command: list[str], folder: Path, protocol: str) -> Process:
     env = {"GIT_PROTOCOL": protocol} if _PROTOCOL.match(protocol) else {}
     process = await program.start([*_MEMORY, *command, str(folder)], folder, env)
     # A clone of a large repo uses a processor for minutes, and any user may start sixteen.

@@ -162,9 +162,8 @@ async def _from_git(slots: Slots, caller: str, folder: Path, sha: str, part: Spa
     async with slots.acquire(caller, folder.stem):
         process = await program.start(["cat-file", "blob", sha], folder)
         try:
-            out = process.stdout or asyncio.StreamReader()
             skip, remaining = part.start, part.length
-            while remaining and (chunk := await _read_chunk(out)):
+            while remaining and (chunk := await _read_chunk(process.stdout)):
                 if skip >= len(chunk):
                     skip -= len(chunk)
                     continue
@@ -172,7 +171,7 @@ async def _from_git(slots: Slots, caller: str, folder: Path, sha: str, part: Spa
                 skip, remaining = 0, remaining - len(chunk)
                 yield chunk
         finally:
-            await program.kill(process)
+            await process.kill()
 
 
 class OutOfRange(Exception):
