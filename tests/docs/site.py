@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from html import unescape
 from pathlib import Path
 from posixpath import dirname, relpath
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -28,7 +29,8 @@ from hubgate.server import settings
 from hubgate.server.app import build_app
 from hubgate.server.resources import open_hub
 from hubgate.server.startup import prepared
-from hubgate.server.web.pages.docs.searching import entries
+from hubgate.server.web.pages.api_reference.routes import read_reference
+from hubgate.server.web.pages.docs.searching import section_entries
 
 Get = Callable[[str], httpx.Response]
 ROOT = Path(__file__).parents[2]
@@ -64,6 +66,7 @@ def build(folder: Path) -> tuple[int, int]:
         pages = crawl(get)
         assets = {address: get(address) for address in assets_of(pages)}
         search = search_page(get(SEARCH).text, pages)
+        openapi_document = get("/api/openapi.json").json()
     problems = broken_links(pages)
     for problem in problems:
         print(problem, file=sys.stderr)
@@ -75,7 +78,7 @@ def build(folder: Path) -> tuple[int, int]:
     for address, answer in assets.items():
         write(folder / address.removeprefix("/"), answer.raise_for_status().content)
     write(folder / file_of(SEARCH), search.encode())
-    write(folder / "search-index.js", search_index(pages).encode())
+    write(folder / "search-index.js", search_index(pages, openapi_document).encode())
     write(folder / "search.js", Path(__file__).with_name("search.js").read_bytes())
     outside = outside_links(pages)
     write(folder / "outside.txt", "".join(f"{address}\n" for address in outside).encode())
@@ -197,10 +200,10 @@ def search_page(html: str, pages: Mapping[str, str]) -> str:
     return page.replace("</head>", _SCRIPT, 1)
 
 
-def search_index(pages: Mapping[str, str]) -> str:
-    """A script that sets a list of sections: file, title of the page, heading and text."""
+def search_index(pages: Mapping[str, str], openapi_document: dict[str, Any]) -> str:
+    """A script that sets a list of sections and operations: file, title of the page, heading and text."""
     rows = []
-    for entry in entries(BASE_URL):
+    for entry in (*section_entries(BASE_URL), *read_reference(openapi_document).entries):
         path, _, anchor = entry.address.partition("#")
         if path in pages:
             rows.append([file_of(path) + (f"#{anchor}" if anchor else ""), entry.page, entry.heading, entry.text])

@@ -82,9 +82,12 @@ def test_samples_have_the_client_id_of_the_readers_app(sqlite_hub: RunningHub) -
         ("token exchange dry run", "/docs/guides/token-exchange#dry-run"),
         ("sqlite write savepoint", "/docs/guides/inside#a-write"),
         ("insufficient_scope", "/docs/reference/errors"),
+        ("create webhook", "/docs/api/webhooks#"),
+        ("POST /oauth/device", "/docs/api/sign-in#"),
+        ("idTokenSignedResponseAlg", "/docs/api/apps#shape-"),
     ],
 )
-def test_search_finds_sections(sqlite_hub: RunningHub, query: str, address: str) -> None:
+def test_search_finds_sections_and_operations(sqlite_hub: RunningHub, query: str, address: str) -> None:
     with sqlite_hub.client() as client:
         page = client.get("/docs/search", params={"q": query}).text
         results = re.findall(r'<li>\s*<a href="([^"]+)">', page.partition("doc-results")[2])

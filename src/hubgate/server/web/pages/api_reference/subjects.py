@@ -4,11 +4,13 @@ To document a route of a new kind, add its path to a subject below: a test fails
 """
 
 import re
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct, field
 
 from hubgate.server.web.pages.api_reference.examples import Document
-from hubgate.server.web.pages.api_reference.operations import Operation, operation
+from hubgate.server.web.pages.api_reference.operations import Operation, Shape, operation
+from hubgate.server.web.pages.docs.searching import Entry, entry
 
 _SETTINGS = "/api/(organizations/{name}/)?settings"
 _REPO = "/api/(models|datasets|spaces)/{namespace}/{repo}"
@@ -122,3 +124,15 @@ def is_listed_with_models(path: str, document: Document) -> bool:
     of_models = _OF_OTHER_TYPES.sub(_OF_MODELS, path, 1)
     paths = document["paths"]
     return of_models != path and of_models in paths and paths[of_models].keys() >= paths[path].keys()
+
+
+def search_entries(subject: ApiSubject, shapes: Sequence[Shape]) -> Iterator[Entry]:
+    """The operations of a subject and its shapes, for the search of the documentation."""
+    for each in subject.operations:
+        parameters = ", ".join(parameter.name for parameter in each.parameters)
+        text = f"{each.summary}." + (f" Parameters: {parameters}." if parameters else "")
+        address = f"{subject.address}#{each.anchor}"
+        yield entry(address, f"API, {subject.title}", f"{each.method} {each.path}", text)
+    for shape in shapes:
+        fields = ", ".join(field.name for field in shape.fields)
+        yield entry(f"{subject.address}#{shape.anchor}", "API, schema", shape.name, f"Fields: {fields}.")

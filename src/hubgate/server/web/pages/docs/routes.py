@@ -1,4 +1,4 @@
-"""The index of the documentation, its search, and the pages of the Markdown files."""
+"""The index of the documentation and the pages of the Markdown files."""
 
 from collections.abc import Awaitable, Callable
 
@@ -10,13 +10,11 @@ from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
-from hubgate.server.hub.git.threads import in_text_thread
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.web.pages.docs import source
-from hubgate.server.web.pages.docs.navigation import INDEX, SEARCH, by_address, sections, side_of
+from hubgate.server.web.pages.docs.navigation import INDEX, by_address, sections, side_of
 from hubgate.server.web.pages.docs.rendering import CLIENT_ID, render
-from hubgate.server.web.pages.docs.searching import LONGEST_QUERY, find
 from hubgate.server.web.pages.oauth.developers import apps_of, choose_app
 from hubgate.server.web.pages.oauth.quickstart import EXAMPLE
 from hubgate.server.web.rendering import Pages
@@ -36,12 +34,6 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
 
     async def index(request: HubRequest) -> Response:
         return pages.page(request, "docs/index.html", sections=sections())
-
-    async def search(request: HubRequest) -> Response:
-        query = request.query().get("q", "")[:LONGEST_QUERY]
-        # In a thread: the first search renders all pages.
-        found = await in_text_thread(find, query, base_url)
-        return pages.page(request, "docs/search.html", query=query, found=found, sections=sections(), current=None)
 
     def show(group: str, parameter: str) -> Handler:
         async def page(request: HubRequest) -> Response:
@@ -80,7 +72,6 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
     return [
         Route("GET", INDEX, public(index), surface, "Index of the documentation"),
         Route("GET", f"{INDEX}/{DASHBOARD}", public(dashboard), surface, "A Grafana dashboard"),
-        Route("GET", SEARCH, public(search), surface, "Search in the documentation"),
         *(
             Route("GET", f"{INDEX}/{group}/{{{parameter}}}", public(show(group, parameter)), surface, summary)
             for group, parameter, summary in _FILES

@@ -1,6 +1,9 @@
-"""A search over the sections of all pages: every word must occur in the heading, the page's title or the text."""
+"""A search over the sections of all pages and the operations of the API: every word must occur in the heading, the
+page's title or the text.
+"""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from msgspec import Struct
@@ -34,31 +37,31 @@ class Entry(Struct, frozen=True):
 
 
 @lru_cache(maxsize=8)
-def entries(base_url: str) -> tuple[Entry, ...]:
+def section_entries(base_url: str) -> tuple[Entry, ...]:
     """All sections of all pages."""
     found = []
     for section in sections():
         for link in section.pages:
             if not link.name:
-                found.append(_entry(link.address, link.title, "", link.summary))
+                found.append(entry(link.address, link.title, "", link.summary))
                 continue
             for part in render(link.group, link.name, base_url).texts:
                 is_title = part.heading.level == 1
                 address = link.address if is_title else f"{link.address}#{part.heading.anchor}"
-                found.append(_entry(address, link.title, "" if is_title else part.heading.text, part.text))
+                found.append(entry(address, link.title, "" if is_title else part.heading.text, part.text))
     return tuple(found)
 
 
-def _entry(address: str, page: str, heading: str, text: str) -> Entry:
+def entry(address: str, page: str, heading: str, text: str) -> Entry:
     return Entry(address, page, heading, text, f"{page} {heading} {text}".lower())
 
 
-def find(query: str, base_url: str) -> list[DocMatch]:
-    """The sections that contain all words, those with the words in their titles first."""
+def find(query: str, entries: Iterable[Entry]) -> list[DocMatch]:
+    """The entries that contain all words, those with the words in their titles first."""
     words = [word.lower() for word in _WORD.findall(query[:LONGEST_QUERY])][:_MAX_WORDS]
     if not words:
         return []
-    matches = [entry for entry in entries(base_url) if all(word in entry.lower for word in words)]
+    matches = [entry for entry in entries if all(word in entry.lower for word in words)]
     matches.sort(key=lambda entry: -_score(entry, words))
     return [_match(entry, words) for entry in matches[:MAX_RESULTS]]
 
