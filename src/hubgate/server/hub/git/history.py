@@ -194,13 +194,28 @@ async def last_changes(
     return await read_repository(folder, work)
 
 
-async def recent_changes(folder: Path, commit: str, paths: Sequence[str], max_commits: int) -> dict[str, Commit]:
-    """For each path the newest commit that changed it, if that is among the latest `max_commits` commits."""
+_Changes = dict[str, Commit]
+_RECENT: SizedCache[tuple[str, str, Sequence[str], int], _Changes] = SizedCache(
+    max_bytes=4 * 1024 * 1024, max_entry_bytes=256 * 1024
+)
 
-    def work(repo: pygit2.Repository) -> dict[str, Commit]:
-        return _changes(islice(Walk(repo, [commit]), max_commits), paths, SEARCH_SECONDS)[0]
 
-    return await read_repository(folder, work)
+async def recent_changes(folder: Path, commit: str, paths: Sequence[str], max_commits: int) -> _Changes:
+    """For each path the newest commit that changed it, if that is among the latest `max_commits` commits. Cached: every
+    view of a folder needs it, and it takes longer than the rest of the page.
+    """
+    key = (str(folder), commit, tuple(paths), max_commits)
+    found = _RECENT.get(key)
+    if found is None:
+        started = monotonic()
+        found = await read_repository(
+            folder, lambda repo: _changes(islice(Walk(repo, [commit]), max_commits), paths, SEARCH_SECONDS)[0]
+        )
+        # A search that ran out of time may find more at another time.
+        if monotonic() - started < SEARCH_SECONDS:
+            texts = (len(path) + len(change.title) + len(change.message) for path, change in found.items())
+            _RECENT.add(key, found, sum(map(len, paths)) + sum(texts) + 400 * len(found))
+    return found
 
 
 def _changes(
