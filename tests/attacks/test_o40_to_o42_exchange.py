@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tests.bed.apps import Client, create_app
 from tests.bed.concurrency import run_concurrently
 from tests.bed.exchange import GRANT, USER_EMAIL, create_exchange_app, exchange_token, send_exchange
+from tests.bed.lean_http import LeanClient
 from tests.bed.people import api, create_organization, create_token, create_user
 from tests.bed.running_hub import RunningHub
 
@@ -287,7 +288,7 @@ def _join(organization: Organization, name: str) -> Callable[[Hub], Awaitable[No
 def test_o42_refusal_takes_as_long_for_unknown_accounts(hub: RunningHub, client: Client) -> None:
     create_user(hub, "eve")
     took: dict[str, list[float]] = {"eve": [], "nobody": []}
-    with httpx.Client(base_url=hub.url, auth=client.basic) as http:
+    with LeanClient(base_url=hub.url, auth=client.basic) as http:
         for turn in range(30):
             for name, times in took.items():
                 form = {"grant_type": GRANT, "subject_token": f"{name}@example.org", "subject_token_type": USER_EMAIL}

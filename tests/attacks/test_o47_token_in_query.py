@@ -2,8 +2,8 @@
 
 import re
 
-import httpx
 import pytest
+from tests.bed.lean_http import LeanClient
 from tests.bed.people import api, create_token, create_user
 from tests.bed.processes import until
 from tests.bed.running_hub import RunningHub
@@ -59,7 +59,7 @@ def test_o47_similar_parameter_names_are_accepted(hub: RunningHub, query: str) -
 def test_o47_token_is_ignored_on_pages_and_in_bodies(hub: RunningHub) -> None:
     """Pages identify users by their cookie; for bodies see RFC 6750, section 2.2."""
     token = create_token(hub, create_user(hub, "ada"))
-    with httpx.Client(base_url=hub.url) as client:
+    with LeanClient(base_url=hub.url) as client:
         assert client.get(f"/settings/tokens?access_token={token}").status_code == 303
         assert client.request("GET", "/api/whoami-v2", data={"access_token": token}).status_code == 401
     assert token not in hub.log

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from ipaddress import ip_network
 from pathlib import Path
 
-import httpx
 import pytest
 from tests.bed.background_delivery import deliver_in_background
 from tests.bed.egress_hub import OK, EgressHub, deliver, run_egress_hub
 from tests.bed.engines import SqliteEngine, settings_for
+from tests.bed.lean_http import LeanClient
 from tests.bed.people import api, create_token, create_user
 from tests.bed.running_hub import run_hub
 from tests.bed.webhooks import create_webhook
@@ -93,7 +93,7 @@ def test_w27_hub_does_not_call_its_public_address(sqlite_template: Path, tmp_pat
     with run_hub(settings_for(url, tmp_path, base_url=public, egress_allow="127.0.0.0/8,::1/128")) as hub:
         token, (host, port) = create_token(hub, create_user(hub, "ada")), hub.address
         headers = {"authorization": f"Bearer {token}"}
-        with httpx.Client(base_url=f"http://{host}:{port}", headers=headers, verify=False) as ada:
+        with LeanClient(base_url=f"http://{host}:{port}", headers=headers) as ada:
             here = EgressHub(hub, Names({}), ada)
             webhooks = here.watch(
                 *(f"http://{name}:{server.port}/" for name in ("localhost", "LOCALHOST.", "127.0.0.1"))

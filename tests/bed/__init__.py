@@ -2,7 +2,7 @@
 
     postgres.py    real PostgreSQL servers of the supported versions
     engines.py     a fresh, migrated database on either engine, in milliseconds
-    running_hub.py a hub on a real socket in this process, with a frozen clock
+    running_hub.py a hub on a real socket in this process, with a frozen clock; lean_http.py, the tests' HTTP client
     processes.py   `hubgate serve` in a separate process that a test can kill; fork_server.py starts it
                    without importing all modules again
     operator.py    the operator's shell

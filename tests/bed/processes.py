@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
+from tests.bed.lean_http import LeanClient
 
 if TYPE_CHECKING:
     from tests.bed import fork_server
@@ -104,7 +105,7 @@ class HubProcess:
         return (self.folder / "stderr.log").read_text()
 
     def client(self) -> httpx.Client:
-        return httpx.Client(base_url=self.url, timeout=20, verify=False)
+        return LeanClient(base_url=self.url, timeout=20)
 
     def children(self) -> list[int]:
         return children_of(self.process.pid)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+from tests.bed.lean_http import LeanClient
 from tests.bed.processes import ROOT, environment
 
 from hubgate.receiver import WebhooksServer
@@ -22,7 +23,7 @@ def serve_receiver(app: WebhooksServer) -> Iterator[httpx.Client]:
     app.launch(port=0, prevent_thread_lock=True)
     assert app.url
     try:
-        with httpx.Client(base_url=app.url, timeout=20) as client:
+        with LeanClient(base_url=app.url, timeout=20) as client:
             yield client
     finally:
         app.close()

@@ -13,6 +13,7 @@ import httpx
 from msgspec.structs import replace
 from tests.bed import testbuild
 from tests.bed.clock import FrozenClock
+from tests.bed.lean_http import LeanClient
 
 from hubgate.server.egress.client import Egress
 from hubgate.server.hub.context import Limits
@@ -24,9 +25,6 @@ from hubgate.server.worker.servers import SERVERS
 from hubgate.server.worker.supervisor import bind
 
 T = TypeVar("T")
-_UNLIMITED_KEEPALIVE = httpx.Limits(max_keepalive_connections=None)
-# Shared by all clients, none of which uses TLS: creating it takes most of the time of creating a client.
-_NO_TLS = httpx.create_ssl_context(verify=False)
 
 
 @dataclass
@@ -61,10 +59,7 @@ class RunningHub:
         return self._log.getvalue()
 
     def client(self, **options: object) -> httpx.Client:
-        """A client for plain HTTP; loading the system certificates would take longer than most requests. Keep-alive is
-        unlimited: a pool shared by threads may close a surplus connection that another thread has just acquired.
-        """
-        return httpx.Client(base_url=self.url, timeout=60, verify=_NO_TLS, limits=_UNLIMITED_KEEPALIVE, **options)  # type: ignore[arg-type]
+        return LeanClient(base_url=self.url, timeout=60, **options)
 
     def call(self, work: Callable[[Hub], Awaitable[T]]) -> T:
         """Run a use case on the hub's event loop."""

@@ -9,6 +9,7 @@ import httpx
 import pytest
 from tests.bed import fork_server
 from tests.bed.engines import SECRET_KEY, Engine
+from tests.bed.lean_http import LeanClient
 from tests.bed.people import PASSWORD
 from tests.bed.processes import HUBGATE, HubProcess, deliver_process, environment, hub_process, hubgate, until
 from tests.bed.repos import create_commit, create_repo, send_large
@@ -35,7 +36,7 @@ def open_to_others(folder: Path) -> list[str]:
 
 
 def filled(hub: HubProcess, token: str) -> None:
-    with httpx.Client(base_url=hub.url, headers={"authorization": f"Bearer {token}"}, timeout=20) as client:
+    with LeanClient(base_url=hub.url, headers={"authorization": f"Bearer {token}"}, timeout=20) as client:
         create_repo(client, "tiny")
         create_commit(client, "ada/tiny", {"config.json": b"{}", "big.txt": b"x" * 2_000_000})
         send_large(client, "ada/tiny", b"large")

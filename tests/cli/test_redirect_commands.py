@@ -1,6 +1,6 @@
 """`hubgate admin redirect`: former names of repos, listed and unlinked by the operator."""
 
-import httpx
+from tests.bed.lean_http import LeanClient
 from tests.bed.operator import Operator
 from tests.bed.processes import hub_process
 
@@ -12,7 +12,7 @@ def test_operator_lists_and_unlinks_redirects(operator: Operator) -> None:
         operator.json("admin", "org", "create", "acme", "--owner", "ada")
         operator.json("admin", "org", "add-member", "acme", "bob", "--role", "admin")
         token = operator.json("admin", "token", "create", "ada", "--role", "write")["token"]
-        with httpx.Client(base_url=hub.url, headers={"authorization": f"Bearer {token}"}) as ada:
+        with LeanClient(base_url=hub.url, headers={"authorization": f"Bearer {token}"}) as ada:
             for name in ("one", "two"):
                 assert ada.post("/api/repos/create", json={"name": name, "private": True}).status_code == 200
                 moved = {"fromRepo": f"ada/{name}", "toRepo": f"acme/{name}"}

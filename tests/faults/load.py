@@ -4,6 +4,7 @@ import threading
 from dataclasses import dataclass, field
 
 import httpx
+from tests.bed.lean_http import LeanClient
 
 
 @dataclass
@@ -38,7 +39,7 @@ class WriteLoad:
     def _run(self, number: int) -> None:
         url = self.urls[number % len(self.urls)]
         count = 0
-        with httpx.Client(base_url=url, timeout=20) as client:
+        with LeanClient(base_url=url, timeout=20) as client:
             while not self._stop.is_set():
                 name = f"{self.prefix}-{number}-{count}"
                 count += 1

@@ -13,6 +13,7 @@ import msgspec
 from tests.bed.blocking import run_blocking
 from tests.bed.engines import opened_database, settings_for
 from tests.bed.git import WorkingCopy, repo_url, run_git
+from tests.bed.lean_http import LeanClient
 from tests.bed.people import PASSWORD
 from tests.bed.processes import HubProcess
 from tests.bed.repos import send_commit
@@ -125,7 +126,7 @@ class PushLoad:
     def _commit(self) -> None:
         headers = {"authorization": f"Bearer {self.repo.token}"}
         count = 0
-        with httpx.Client(base_url=self.url, headers=headers, timeout=20) as client:
+        with LeanClient(base_url=self.url, headers=headers, timeout=20) as client:
             while not self._stop.is_set():
                 count += 1
                 try:

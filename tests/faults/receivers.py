@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
+from tests.bed.lean_http import LeanClient
 from tests.bed.receiver_library import SECRET, Script
 
 from hubgate.receiver.testing import signed_delivery
@@ -154,7 +155,7 @@ class Sender:
 
     def _run(self, number: int) -> None:
         chance = random.Random(number)
-        with httpx.Client(timeout=20) as client:
+        with LeanClient(timeout=20) as client:
             count = 0
             while not self._stop.is_set():
                 delivery_id = f"{number}-{count}"

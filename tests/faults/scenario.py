@@ -17,6 +17,7 @@ from tests.bed import fork_server
 from tests.bed.blocking import run_blocking
 from tests.bed.engines import opened_database, settings_for
 from tests.bed.fork_server import WarmProcess
+from tests.bed.lean_http import LeanClient
 from tests.bed.processes import TEST_BUILD, HubProcess, environment, hub_process, until
 from tests.faults.conftest import Store
 from tests.faults.history import Change, DisabledPeriod, Disturbance, History, Incident, violations
@@ -172,7 +173,7 @@ class Scenario:
         self.disturbances.append(Disturbance(Incident.STOPPING, now, now + SHARING_SECONDS))
 
     def client(self, hub: HubProcess) -> httpx.Client:
-        return httpx.Client(base_url=hub.url, headers={"authorization": f"Bearer {self.token}"}, timeout=40)
+        return LeanClient(base_url=hub.url, headers={"authorization": f"Bearer {self.token}"}, timeout=40)
 
     def change(self, client: httpx.Client, repo: str) -> bool:
         """Change a setting of a repo, which causes an event; whether the change was acknowledged.
@@ -342,7 +343,7 @@ class ChangeLoad:
 
     def _run(self, repo: str) -> None:
         headers = {"authorization": f"Bearer {self.scenario.token}"}
-        with httpx.Client(base_url=self.url, headers=headers, timeout=20) as client:
+        with LeanClient(base_url=self.url, headers=headers, timeout=20) as client:
             while not self._stop.wait(self.pause):
                 try:
                     done = self.scenario.change(client, repo)

@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.bed.engines import SqliteEngine
+from tests.bed.lean_http import LeanClient
 from tests.bed.postgres import Cluster
 from tests.bed.processes import TEST_BUILD, deliver_process, hub_process, until
 from tests.faults.conftest import create_store
@@ -28,7 +29,7 @@ def assert_is_503(response: httpx.Response) -> None:
 
 def assert_is_a_styled_page(url: str) -> None:
     """Check the error page of a signed-in browser, for which the hub must look up a user."""
-    with httpx.Client(base_url=url, cookies={"token": "x"}, timeout=40) as browser:
+    with LeanClient(base_url=url, cookies={"token": "x"}, timeout=40) as browser:
         page = browser.get("/settings/profile")
         assert page.status_code == 503
         style = page.text.partition('rel="stylesheet" href="')[2].partition('"')[0]

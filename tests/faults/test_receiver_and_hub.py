@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.bed.lean_http import LeanClient
 from tests.bed.processes import HubProcess, hub_process, hubgate, until
 from tests.bed.receiver_library import SECRET
 from tests.bed.repos import create_repo, send_commit
@@ -43,7 +44,7 @@ def ada(hub: HubProcess) -> Iterator[httpx.Client]:
     arguments = ("admin", "user", "create", "ada", "--email", "ada@example.org", "--verified", "--password-stdin")
     assert hubgate(*arguments, cwd=hub.folder, stdin=b"correct horse battery").returncode == 0
     token = hubgate("admin", "token", "create", "ada", "--role", "write", cwd=hub.folder).stdout.strip()
-    with httpx.Client(base_url=hub.url, headers={"Authorization": f"Bearer {token}"}, timeout=30) as client:
+    with LeanClient(base_url=hub.url, headers={"Authorization": f"Bearer {token}"}, timeout=30) as client:
         yield client
 
 

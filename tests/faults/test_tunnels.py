@@ -7,6 +7,7 @@ import httpx
 import pytest
 from tests.bed.blocking import run_blocking
 from tests.bed.engines import settings_for
+from tests.bed.lean_http import LeanClient
 from tests.bed.processes import TEST_BUILD, HubProcess, free_port, hub_process, until
 from tests.bed.receiver_library import SECRET
 from tests.bed.repos import create_commit, create_repo
@@ -43,7 +44,7 @@ def token_of_ada(store: Store) -> str:
 
 def client_of(hub: HubProcess, token: str) -> httpx.Client:
     headers = {"authorization": f"Bearer {token}"}
-    return httpx.Client(base_url=hub.url, headers=headers, timeout=20, verify=False)
+    return LeanClient(base_url=hub.url, headers=headers, timeout=20)
 
 
 def start_hub(store: Store, port: int) -> contextlib.AbstractContextManager[HubProcess]:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import httpx
 import pytest
 from tests.bed.engines import SqliteEngine, settings_for
+from tests.bed.lean_http import LeanClient
 from tests.bed.memory import watch_memory
 from tests.bed.people import create_token, create_user
 from tests.bed.processes import HubProcess, hub_process
@@ -62,7 +62,7 @@ def test_100_mb_pass_in_both_directions(hub: tuple[HubProcess, str], upstream: U
 
     upstream.answer = answer
     headers = {"authorization": f"Bearer {token}", "content-length": str(SIZE)}
-    with httpx.Client(base_url=process.url, timeout=120) as client, watch_memory(process.process.pid) as peaks:
+    with LeanClient(base_url=process.url, timeout=120) as client, watch_memory(process.process.pid) as peaks:
         client.get("/healthz")
         peaks.measure(process.process.pid)
         before = peaks.highest

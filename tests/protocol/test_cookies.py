@@ -7,6 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.bed.engines import Engine, settings_for
+from tests.bed.lean_http import LeanClient
 from tests.bed.people import PASSWORD, Page, browser_of, create_user
 from tests.bed.running_hub import RunningHub, run_hub
 
@@ -19,7 +20,7 @@ class Browser:
     """Sends and stores cookies itself: a hub on https is reached over http here, as behind its proxy."""
 
     def __init__(self, hub: RunningHub) -> None:
-        self._client = httpx.Client(base_url=f"http://{hub.settings.host}:{hub.settings.port}", timeout=20)
+        self._client = LeanClient(base_url=f"http://{hub.settings.host}:{hub.settings.port}", timeout=20)
         self.cookies: dict[str, str] = {}
         # As they were set, by name.
         self.set: dict[str, str] = {}

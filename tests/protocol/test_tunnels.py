@@ -12,6 +12,7 @@ import httpx
 import pytest
 from tests.bed.background_delivery import deliver_in_background
 from tests.bed.engines import Engine, settings_for
+from tests.bed.lean_http import LeanClient
 from tests.bed.people import api, create_token, create_user
 from tests.bed.processes import until
 from tests.bed.receiver_library import SECRET
@@ -116,7 +117,7 @@ def test_receiver_on_loopback_gets_deliveries_through_its_link(
 @pytest.mark.one_engine
 def test_link_forwards_only_posts_to_webhooks(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
     token = create_token(hub, create_user(hub, "ada"))
-    with share_receiver(monkeypatch, hub.url, token) as shared, httpx.Client(base_url=shared.link) as anyone:
+    with share_receiver(monkeypatch, hub.url, token) as shared, LeanClient(base_url=shared.link) as anyone:
         delivery = signed_delivery("repo.content.update", secret=SECRET)
         shared.answer = {"hello": "<script>"}
         accepted = anyone.post("webhooks/train", headers=delivery.headers, content=delivery.body)
@@ -328,7 +329,7 @@ def test_receiver_gets_unusual_requests_of_strangers(hub: RunningHub, monkeypatc
     token = create_token(hub, create_user(hub, "ada"))
     with (
         share_receiver(monkeypatch, hub.url, token) as shared,
-        httpx.Client(base_url=shared.link, timeout=10) as anyone,
+        LeanClient(base_url=shared.link, timeout=10) as anyone,
     ):
         delivery = signed_delivery("repo.content.update", secret=SECRET)
         odd = {**delivery.headers, "X-Name": "\u00e9\u00ff", "Accept-Encoding": "gzip"}

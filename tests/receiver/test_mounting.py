@@ -13,6 +13,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 from tests.bed.blocking import run_blocking
+from tests.bed.lean_http import LeanClient
 from tests.bed.processes import until
 from tests.bed.receiver_library import SECRET, post, serve_receiver
 
@@ -28,7 +29,7 @@ def served(app: App) -> Iterator[httpx.Client]:
     running = Server(app, bound)
     running.run_in_thread()
     try:
-        with httpx.Client(base_url=url_of(bound), timeout=20) as client:
+        with LeanClient(base_url=url_of(bound), timeout=20) as client:
             yield client
     finally:
         running.stop()
