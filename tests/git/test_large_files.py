@@ -1,4 +1,4 @@
-"""Large files in a push: too large for git, or a pointer to a file that the repo does not have."""
+"""Large files in a push: too large for git, or a pointer to a file that the repo does not have; large messages."""
 
 import hashlib
 
@@ -26,6 +26,19 @@ def test_too_large_file_is_rejected(scene: Scene) -> None:
     assert "git lfs" in said
     assert scene.in_quarantine == []
     assert len(scene.events()) == 1
+
+
+@pytest.mark.one_engine
+@pytest.mark.parametrize("command", [["commit", "-q", "--allow-empty"], ["tag", "-a", "release"]])
+def test_too_large_message_is_rejected(scene: Scene, command: list[str]) -> None:
+    """Commits and tags are read whole whenever refs are listed, which anyone may request (attack O70)."""
+    work = scene.clone("one")
+    work.write("message", "a long line\n" * 100_000)
+    work.git(*command, "-F", "message")
+    said = work.fails("push", "--follow-tags", "origin", "main")
+    assert "is a commit or tag of 1,2" in said
+    assert "At most 1,048,576 bytes are allowed." in said
+    assert scene.in_quarantine == []
 
 
 def test_only_some_of_many_too_large_files_are_named(sqlite_scene: Scene) -> None:

@@ -2,11 +2,11 @@
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import httpx
 import pytest
-from tests.bed.git import run_git
+from tests.bed.git import WorkingCopy, run_git
 from tests.bed.packs import pkt_line
 from tests.git.conftest import Scene
 
@@ -51,6 +51,7 @@ REQUESTS = {
     "another command": request(command=b"command=other"),
     "two messages": request(b"peel") + request(b"symrefs"),
     "no text": request(b"ref-prefix \xff"),
+    "a NUL": request(b"ref-prefix refs/heads/main\0x"),
 }
 
 
@@ -93,6 +94,60 @@ def answer_of_git(scene: Scene, body: bytes) -> bytes:
 def test_answers_are_those_of_git(tagged: Scene, body: bytes) -> None:
     answer, expected = answer_of_hub(tagged, body), answer_of_git(tagged, body)
     assert (answer.status_code, answer.content if expected else b"") == (200 if expected else 400, expected)
+
+
+def nested_tags(work: WorkingCopy) -> None:
+    work.git("tag", "-a", "-m", "level 0", "level-0")
+    for level in range(12):
+        work.git("tag", "-a", "-m", f"level {level + 1}", f"level-{level + 1}", f"level-{level}")
+
+
+def many_tags(work: WorkingCopy) -> None:
+    for number in range(120):
+        work.git("tag", "-a", "-m", "one of many", f"many-{number}")
+
+
+def many_branches(work: WorkingCopy) -> None:
+    # A push may change at most 1,000 refs.
+    for part in ("first", "second"):
+        refs = "".join(f"create refs/heads/{part}-{number} HEAD\n" for number in range(600))
+        assert run_git(work.folder, "update-ref", "--stdin", given=refs.encode()).returncode == 0
+        work.git("push", "-q", "--all")
+
+
+def large_tag(work: WorkingCopy) -> None:
+    (work.folder / "message").write_text("a long line\n" * 10_000)
+    work.git("tag", "-a", "-F", "message", "large")
+
+
+@pytest.mark.parametrize("create", [nested_tags, many_tags, many_branches, large_tag])
+def test_unusual_refs_are_listed_by_git(tagged: Scene, create: Callable[[WorkingCopy], None]) -> None:
+    """Reading them in the web process would delay the requests of others."""
+    work = tagged.clone("unusual")
+    create(work)
+    work.git("push", "-q", "--all")
+    work.git("push", "-q", "--tags")
+    tagged.client.get("/ada/tiny/info/refs?service=git-upload-pack", headers={"git-protocol": "version=2"})
+    PROGRAMS.clear()
+    answer = answer_of_hub(tagged, REQUESTS["a clone"])
+    assert [program for program in PROGRAMS if "upload-pack" in program] != []
+    assert (answer.status_code, answer.content) == (200, answer_of_git(tagged, REQUESTS["a clone"]))
+
+
+def test_repo_deleted_during_the_request_is_not_listed_as_empty(scene: Scene) -> None:
+    """`git fetch --prune` would delete all branches that the client knows."""
+
+    def body() -> Iterator[bytes]:
+        message = REQUESTS["a clone"]
+        yield message[:20]
+        deleted = scene.client.request("DELETE", "/api/repos/delete", json={"name": "tiny"})
+        assert deleted.status_code == 200
+        yield message[20:]
+
+    headers = {"content-type": "application/x-git-upload-pack-request", "git-protocol": "version=2"}
+    with scene.hub.client() as other:
+        answer = other.post("/ada/tiny/git-upload-pack", content=body(), headers=headers)
+    assert answer.status_code == 404
 
 
 def test_default_branch_that_does_not_exist_is_announced(scene: Scene) -> None:

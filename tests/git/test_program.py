@@ -1,9 +1,10 @@
-"""A git program that is ended early leaves nobody waiting."""
+"""Git programs: one that is ended early leaves nobody waiting, and every way of watching one works."""
 
 import asyncio
+import errno
 import gc
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,47 @@ async def test_cancelled_start_leaves_nothing_running(tmp_path: Path, run: Calla
     for steps in range(1, 12):
         await asyncio.to_thread(lambda: run(cancel_after(steps)))
     gc.collect()
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+async def test_input_that_arrives_slowly_after_the_end_is_ignored(tmp_path: Path, run: Callable[..., int]) -> None:
+    """Such as the rest of a pack that git has rejected."""
+
+    async def parts() -> AsyncIterator[bytes]:
+        for _ in range(20):
+            yield b"x" * 1_000
+            await asyncio.sleep(0.005)
+
+    async def feed() -> int:
+        process = await program.start(["version"], tmp_path)
+        try:
+            await asyncio.gather(program.feed(process, parts()), process.stdout.read())
+            return await process.wait()
+        finally:
+            await process.kill()
+
+    assert await asyncio.to_thread(lambda: run(feed())) == 0
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+async def test_program_is_watched_without_pidfd(
+    tmp_path: Path, run: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On macOS, on old Linux, and in sandboxes. More programs than the event loop has threads of its own."""
+
+    def refused(_: int) -> int:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    async def many() -> None:
+        waiting = [await program.start(["-c", "alias.wait=!cat", "wait"], tmp_path) for _ in range(40)]
+        try:
+            assert (await program.run(["version"], tmp_path, seconds=10)).startswith(b"git version")
+            for process in waiting:
+                process.stdin.close()
+            assert [await process.wait() for process in waiting] == [0] * 40
+        finally:
+            for process in waiting:
+                await process.kill()
+
+    monkeypatch.setattr(os, "pidfd_open", refused)
+    await asyncio.to_thread(lambda: run(many()))

@@ -1,5 +1,6 @@
 """Inspection of pushed objects before they land in the repo: whether they are connected, how large the files are, which
-blobs are LFS pointers, and whether trees are small enough to walk and their names are valid.
+blobs are LFS pointers, whether trees are small enough to walk and their names are valid, and whether commits and tags
+are small enough to read.
 """
 
 import asyncio
@@ -23,6 +24,8 @@ log = logging.getLogger("hubgate.git")
 MAX_BAD_POINTERS = 1_000
 # Commits collected; larger pushes are not marked commit by commit (hub/guests/marked_commits.py).
 MAX_COMMITS = 10_000
+# Commits and tags are read whole, by requests of anyone. Signatures and the tags that a merge includes take some KB.
+MAX_MESSAGE_OBJECT_BYTES = 1024 * 1024
 INSPECTION_SECONDS = 15 * 60
 PATH_SEARCH_SECONDS = 60
 _CHUNK = 64 * 1024
@@ -40,6 +43,7 @@ class Findings:
 
     objects: int = 0
     oversized_files: dict[str, int] = field(default_factory=dict)
+    oversized_messages: dict[str, int] = field(default_factory=dict)
     bad_pointers: dict[str, str] = field(default_factory=dict)
     oversized_trees: list[str] = field(default_factory=list)
     bad_names: dict[str, str] = field(default_factory=dict)
@@ -89,6 +93,8 @@ async def _inspect(
             for item in objects:
                 if item.type == "blob" and item.size > max_file_bytes:
                     findings.oversized_files[item.sha] = item.size
+                elif item.type in ("commit", "tag") and item.size > MAX_MESSAGE_OBJECT_BYTES:
+                    findings.oversized_messages[item.sha] = item.size
                 elif item.type == "commit" and len(findings.commits) <= MAX_COMMITS:
                     findings.commits.append(item.sha)
             pointers = await in_thread(_read, quarantine, objects, findings, measurer)

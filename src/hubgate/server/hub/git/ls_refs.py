@@ -1,7 +1,8 @@
 """The list of refs in protocol version 2 (gitprotocol-v2, "ls-refs"), answered without the git program.
 
 Every clone and fetch asks for it, and a fetch that finds nothing new asks for nothing else. Only requests in the form
-that clients send are answered here; everything else is left to the git program.
+that clients send are answered here, for repos of ordinary size; everything else is left to the git program, which runs
+on another CPU and needs less time for long lists.
 """
 
 import re
@@ -19,9 +20,12 @@ from hubgate.server.jobs.job import checkpoint
 
 # A clone sends 200 bytes.
 MAX_MESSAGE_BYTES = 16 * 1024
+MAX_REFS = 1_000
 _MAX_PREFIXES = 64
-# Each tag is read from disk. Of more tags, the git program reads them on another CPU.
-_MAX_PEELED = 1_000
+# Each tag is read from disk, with every tag that it leads to. A pushed tag may be large, and nested thousands of times.
+_MAX_PEELED = 100
+_MAX_TAG_BYTES = 64 * 1024
+_MAX_NESTED = 10
 _HEAD, _DEFAULT_BRANCH = "HEAD", "refs/heads/main"
 _CAPABILITY = re.compile(rb"agent=.*|server-option=.*|object-format=sha1", re.DOTALL)
 _PREFIX = b"ref-prefix "
@@ -56,7 +60,9 @@ async def read_ahead(parts: AsyncIterator[bytes]) -> tuple[bytes, AsyncIterator[
 
 def parse(message: bytes) -> RefQuery | None:
     """The request for refs that is the whole message; None for anything else."""
-    packets = pktline.split(message) if len(message) <= MAX_MESSAGE_BYTES else []
+    # git reads a prefix up to a NUL.
+    is_ordinary = len(message) <= MAX_MESSAGE_BYTES and b"\0" not in message
+    packets = pktline.split(message) if is_ordinary else []
     lengths = [length for length, _ in packets]
     if lengths.count(0) != 1 or lengths[-1] != 0 or lengths.count(1) > 1:
         return None
@@ -75,13 +81,15 @@ def parse(message: bytes) -> RefQuery | None:
 
 
 async def answer(folder: Path, refs: Sequence[Ref], query: RefQuery) -> bytes | None:
-    """The answer to `query` from the repo's `refs`; None if there are too many tags to read."""
+    """The answer to `query` from the repo's `refs`; None if there are too many refs, or tags too expensive to read."""
     listed = [ref for ref in refs if query.includes(ref[0])]
     # Branches and pull requests are commits; only tags can be objects that name another.
     tags = {sha for name, sha in listed if name.startswith("refs/tags/")} if b"peel" in query.flags else set()
-    if len(tags) > _MAX_PEELED:
+    if len(refs) > MAX_REFS or len(tags) > _MAX_PEELED:
         return None
     peeled = await read_repository(folder, lambda repo: _peeled(repo, tags)) if tags else {}
+    if peeled is None:
+        return None
     lines = (f"{sha} {name}" + (f" peeled:{peeled[sha]}" if sha in peeled else "") for name, sha in listed)
     return b"".join(pktline.line(f"{line}\n".encode()) for line in chain(_head(refs, query), lines)) + pktline.FLUSH
 
@@ -94,14 +102,30 @@ def _head(refs: Sequence[Ref], query: RefQuery) -> Iterator[str]:
         yield f"{sha or 'unborn'} {_HEAD}" + (f" symref-target:{_DEFAULT_BRANCH}" if symbolic else "")
 
 
-def _peeled(repo: pygit2.Repository, shas: Collection[str]) -> dict[str, str]:
-    """The objects to which annotated tags lead. Only tags are read, since they may lead to a large file."""
+def _peeled(repo: pygit2.Repository, shas: Collection[str]) -> dict[str, str] | None:
+    """The objects to which annotated tags lead; None if one is large, nested many times or damaged. Only tags are
+    read, since they may lead to a large file.
+    """
     found: dict[str, str] = {}
-    for sha in shas:
-        at = pygit2.Oid(hex=sha)
-        while at in repo.odb and repo.odb.read_header(at)[0] == ObjectType.TAG:
-            checkpoint()
-            at = repo[at].peel(pygit2.Tag).target
-        if str(at) != sha:
-            found[sha] = str(at)
+    try:
+        for sha in shas:
+            target = _target(repo, pygit2.Oid(hex=sha))
+            if target is None:
+                return None
+            if str(target) != sha:
+                found[sha] = str(target)
+    except (KeyError, ValueError, pygit2.GitError):
+        return None
     return found
+
+
+def _target(repo: pygit2.Repository, at: pygit2.Oid) -> pygit2.Oid | None:
+    for _ in range(_MAX_NESTED):
+        checkpoint()
+        kind, size = repo.odb.read_header(at)
+        if kind != ObjectType.TAG:
+            return at
+        if size > _MAX_TAG_BYTES:
+            return None
+        at = repo[at].peel(pygit2.Tag).target
+    return None

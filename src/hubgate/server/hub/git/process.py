@@ -1,17 +1,24 @@
-"""A running program with three pipes, like asyncio's subprocesses, but started with vfork.
+"""A running program whose standard streams are sockets, like asyncio's subprocesses, but started with vfork.
 
 uvloop starts programs with fork, which copies the page tables of the whole server: 6 ms of CPU time for a git program
 that otherwise takes 2 ms. `subprocess.Popen` uses vfork.
+
+Sockets, not pipes: uvloop closes the descriptor of a pipe, and later closes the file object that it was given, which
+closes the same number again. By then it may belong to a file that another thread has opened. From a socket object it
+takes the descriptor away.
 """
 
 import asyncio
 import contextlib
 import os
 import signal
+import socket
 import subprocess
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
+
+_Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Process:
@@ -19,51 +26,34 @@ class Process:
     each session an equal share of the processors (autogroups), and priorities count only within a session.
     """
 
-    stdin: asyncio.StreamWriter
-    stdout: asyncio.StreamReader
-    stderr: asyncio.StreamReader
-
     @classmethod
     async def start(cls, arguments: Sequence[str], folder: Path, env: Mapping[str, str]) -> "Process":
         """Raises FileNotFoundError if the program or the folder does not exist. The caller must call `kill` in all
         cases.
         """
-        process = cls(arguments, folder, env)
-        # To its end, even if the caller is cancelled: a pipe has one owner, which closes its descriptor once.
-        connecting = asyncio.ensure_future(process._connect())
-        try:
-            await asyncio.shield(connecting)
-        except BaseException:
-            await asyncio.wait({connecting})
-            await process.kill()
-            raise
-        return process
+        pairs = [socket.socketpair() for _ in range(3)]
+        with contextlib.ExitStack() as their_ends, contextlib.ExitStack() as on_failure:
+            for _, their_end in pairs:
+                their_ends.enter_context(their_end)
+            streams = await _connected([our_end for our_end, _ in pairs])
+            on_failure.callback(_abort, streams)
+            # From here on without a pause, so that a program always has an owner.
+            stdin, stdout, stderr = (their_end.fileno() for _, their_end in pairs)
+            popen = subprocess.Popen(  # noqa: ASYNC220 -- blocks for a millisecond
+                arguments, cwd=folder, env=env, stdin=stdin, stdout=stdout, stderr=stderr, process_group=0
+            )
+            on_failure.enter_context(popen)
+            on_failure.callback(popen.kill)
+            process = cls(popen, streams)
+            on_failure.pop_all()
+            return process
 
-    def __init__(self, arguments: Sequence[str], folder: Path, env: Mapping[str, str]) -> None:
-        pipe = subprocess.PIPE
-        popen = self._popen = subprocess.Popen(
-            arguments, cwd=folder, env=env, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, process_group=0
-        )
+    def __init__(self, popen: "subprocess.Popen[bytes]", streams: Sequence[_Stream]) -> None:
+        self._popen, self._streams = popen, streams
+        (_, self.stdin), (self.stdout, _), (self.stderr, _) = streams
         self._loop = asyncio.get_running_loop()
-        self._pipes: list[asyncio.BaseTransport | IO[bytes] | None] = [popen.stdin, popen.stdout, popen.stderr]
-        try:
-            self._exited = self._watch()
-        except OSError:
-            with popen:
-                popen.kill()
-            raise
-
-    async def _connect(self) -> None:
-        """Connect the pipes to the event loop."""
-        popen, loop = self._popen, self._loop
-        # A protocol for reading also implements the flow control that a writer needs.
-        sending = asyncio.StreamReaderProtocol(asyncio.StreamReader())
-        to_program, _ = await loop.connect_write_pipe(lambda: sending, popen.stdin)
-        self.stdin = asyncio.StreamWriter(to_program, sending, None, loop)
-        self.stdout, self.stderr = asyncio.StreamReader(), asyncio.StreamReader()
-        out, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(self.stdout), popen.stdout)
-        err, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(self.stderr), popen.stderr)
-        self._pipes = [to_program, out, err]
+        self._exited: asyncio.Future[int] = self._loop.create_future()
+        self._watch()
 
     @property
     def pid(self) -> int:
@@ -77,28 +67,72 @@ class Process:
         return await asyncio.shield(self._exited)
 
     async def kill(self) -> None:
-        """Kill the program and the processes in its group, and close the pipes."""
+        """Kill the program and the processes in its group, and close its streams."""
         try:
             if self.returncode is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(self.pid, signal.SIGKILL)
                 await self.wait()
         finally:
-            for each in self._pipes:
-                if each is not None:
-                    each.close()
+            _abort(self._streams)
 
-    def _watch(self) -> "asyncio.Future[int]":
-        """Wait for the exit without a thread, where the system allows it."""
-        if not hasattr(os, "pidfd_open"):
-            return self._loop.run_in_executor(None, self._popen.wait)
-        exited: asyncio.Future[int] = self._loop.create_future()
-        descriptor = os.pidfd_open(self._popen.pid)
+    def _watch(self) -> None:
+        """Notice the exit, without a thread where the system allows it: not on macOS, on Linux before 5.3 and in some
+        sandboxes.
+        """
+        try:
+            descriptor = os.pidfd_open(self.pid)
+        except (AttributeError, OSError):
+            threading.Thread(target=self._wait_in_thread, daemon=True).start()
+            return
 
         def collect() -> None:
             self._loop.remove_reader(descriptor)
             os.close(descriptor)
-            exited.set_result(self._popen.wait())
+            self._exited.set_result(self._popen.wait())
 
-        self._loop.add_reader(descriptor, collect)
-        return exited
+        try:
+            self._loop.add_reader(descriptor, collect)
+        except BaseException:
+            os.close(descriptor)
+            raise
+
+    def _wait_in_thread(self) -> None:
+        status = self._popen.wait()
+        # The loop may have been closed.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._exited.set_result, status)
+
+
+async def _connected(sockets: Sequence[socket.socket]) -> list[_Stream]:
+    """Connect the sockets to the event loop. To the end, even if the caller is cancelled: a socket that is half
+    connected has no owner.
+    """
+    connecting = asyncio.ensure_future(_connect(sockets))
+    try:
+        return await asyncio.shield(connecting)
+    except BaseException:
+        while not connecting.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait({connecting})
+        if not connecting.cancelled() and not connecting.exception():
+            _abort(connecting.result())
+        raise
+
+
+async def _connect(sockets: Sequence[socket.socket]) -> list[_Stream]:
+    streams: list[_Stream] = []
+    try:
+        for each in sockets:
+            streams.append(await asyncio.open_unix_connection(sock=each))  # noqa: PERF401 -- closed after a failure
+    except BaseException:
+        _abort(streams)
+        for each in sockets[len(streams) :]:
+            each.close()
+        raise
+    return streams
+
+
+def _abort(streams: Sequence[_Stream]) -> None:
+    for _, writer in streams:
+        writer.transport.abort()

@@ -100,11 +100,12 @@ async def communicate(process: Process, stdin: bytes = b"") -> tuple[bytes, byte
 
 async def _feed(pipe: asyncio.StreamWriter, stdin: bytes) -> None:
     """Write the input and close the pipe. A program that ends without reading its input has a reason, which its status
-    and its output say: uvloop raises RuntimeError then.
+    and its output say.
     """
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError, RuntimeError):
-        pipe.write(stdin)
-        await pipe.drain()
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        if not pipe.is_closing():
+            pipe.write(stdin)
+            await pipe.drain()
     pipe.close()
 
 
@@ -189,6 +190,9 @@ async def feed(process: Process, parts: AsyncIterator[bytes]) -> None:
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         try:
             async for part in parts:
+                # uvloop raises RuntimeError for a write after the other end was closed.
+                if process.stdin.is_closing():
+                    break
                 process.stdin.write(part)
                 await process.stdin.drain()
         finally:

@@ -13,7 +13,7 @@ from hubgate.server.errors import Forbidden, NotFound, Unavailable, Unprocessabl
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import history, inspection, program, receive_pack
-from hubgate.server.hub.git.inspection import MAX_COMMITS, Findings
+from hubgate.server.hub.git.inspection import MAX_COMMITS, MAX_MESSAGE_OBJECT_BYTES, Findings
 from hubgate.server.hub.git.objects import Pointer
 from hubgate.server.hub.git.paths import MAX_FOLDER_DEPTH
 from hubgate.server.hub.git.quarantine import Quarantine, quarantine
@@ -196,6 +196,10 @@ async def _rejection(
 
 async def _problem_messages(repos: Repos, incoming: Quarantine, findings: Findings, tips: Sequence[str]) -> list[str]:
     """The problems with the pushed files, each with its path."""
+    if findings.oversized_messages:
+        # First: the search for paths below would read these objects.
+        sha, size = next(iter(findings.oversized_messages.items()))
+        return [f"{sha} is a commit or tag of {size:,} bytes. At most {MAX_MESSAGE_OBJECT_BYTES:,} bytes are allowed."]
     rejected = [*findings.oversized_files, *findings.bad_pointers, *findings.oversized_trees, *findings.bad_names]
     if not rejected:
         return []

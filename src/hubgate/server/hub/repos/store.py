@@ -377,9 +377,11 @@ def _precedence(count: int, column: str) -> tuple[str, str]:
     return ", ".join(parameters), f"CASE {column} {order} END"
 
 
-async def refs(tx: Tx, repo_id: str) -> list[tuple[str, str]]:
-    """All refs with their ids, in git's order."""
-    rows = await tx.all("SELECT name, sha FROM refs WHERE repo_id = :repo_id", {"repo_id": repo_id})
+async def refs(tx: Tx, repo_id: str, limit: int = 2**62) -> list[tuple[str, str]]:
+    """At most `limit` refs with their ids, in git's order. If there are more, which ones is undefined."""
+    rows = await tx.all(
+        "SELECT name, sha FROM refs WHERE repo_id = :repo_id LIMIT :limit", {"repo_id": repo_id, "limit": limit}
+    )
     # Sorted here, because engines collate text differently and git sorts by bytes.
     return sorted(((row["name"], row["sha"]) for row in rows), key=lambda pair: pair[0].encode())
 

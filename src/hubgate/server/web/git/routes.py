@@ -10,7 +10,7 @@ from hubgate.server.access.identity import Identity
 from hubgate.server.access.resource import Post
 from hubgate.server.edge.guard import Guard
 from hubgate.server.edge.routes import MIB, Check, Query, Route, Target
-from hubgate.server.errors import Forbidden, UnsupportedMedia
+from hubgate.server.errors import Forbidden, NotFound, UnsupportedMedia
 from hubgate.server.http.asgi import ASGIApp
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.responses import Response
@@ -25,6 +25,7 @@ from hubgate.server.hub.guests import marked_commits
 from hubgate.server.hub.repos import copied_refs, push, store
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.jobs.slots import Slots
+from hubgate.server.storage.database import Tx
 from hubgate.server.web.git.streams import FetchResponse, PushResponse, RequestBody, start_message
 from hubgate.server.web.repo_routes import EndpointForType, repo_endpoint, repo_endpoint_with_target
 
@@ -153,7 +154,16 @@ class _Git(Struct, frozen=True):
         query = ls_refs.parse(message)
         if query is None:
             return None
-        refs = await self.repos.db.read_long(lambda tx: store.refs(tx, repo.id))
+
+        async def read(tx: Tx) -> list[ls_refs.Ref]:
+            refs = await store.refs(tx, repo.id, ls_refs.MAX_REFS + 1)
+            # A client must not take a repo that another request has deleted for an empty one: with --prune it would
+            # delete its own branches.
+            if not refs and await store.refs_version(tx, repo.id) is None:
+                raise NotFound("Repository not found", code="RepoNotFound")
+            return refs
+
+        refs = await self.repos.db.read_long(read)
         return await ls_refs.answer(self.repos.folders.of(repo.id), refs, query)
 
     async def _push(self, request: HubRequest, repo: Repo) -> ASGIApp:
