@@ -252,7 +252,7 @@ def _consented(app: Client, user: User, roles: Roles, scopes: Sequence[str], org
 def _browser(hub: RunningHub, user: User | None, name: str, roles: Roles) -> Sender:
     identity = Identity.session(user.id, roles) if user else Identity.anonymous()
     with browser_of(hub, user) as client:
-        csrf = Page(client.get("/docs/api")).hidden("/theme")["csrf"]
+        csrf = Page(client.get("/search")).hidden("/theme")["csrf"]
         cookies = "; ".join(f"{cookie}={value}" for cookie, value in client.cookies.items())
     return Sender(name, identity, {"cookie": cookies}, csrf)
 

@@ -156,7 +156,7 @@ def fill_form(
 
 def post(client: httpx.Client, address: str, **fields: str) -> httpx.Response:
     """Post to an address whose form this browser is not shown, with a valid CSRF token."""
-    return client.post(address, data={**Page(client.get("/docs/api")).hidden("/theme"), **fields})
+    return client.post(address, data={**Page(client.get("/search")).hidden("/theme"), **fields})
 
 
 def setup_link(hub: RunningHub) -> str:

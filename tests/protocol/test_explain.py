@@ -178,7 +178,7 @@ def test_strangers_and_unknown_ids_get_the_same_answer(hub: RunningHub) -> None:
             assert "Sesame" in explanation_page(owner, path)
         for who in (None, ada, bob):
             with browser_of(hub, who) as browser:
-                browser.get("/docs/api")
+                browser.get("/search")
                 theirs, unknown = browser.get(path), browser.get("/oauth/explain/" + "0" * 32)
                 assert theirs.status_code == unknown.status_code == 403
                 if who is None:

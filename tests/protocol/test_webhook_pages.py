@@ -326,7 +326,7 @@ def test_page_sends_tests_and_replays(
     there = tested.headers["location"]
     assert "enable the webhook" in text_of(browser.get(there))
     # A page that was opened before the webhook was disabled.
-    late = browser.post(f"{there}/replay", data=Page(browser.get("/docs/api")).hidden("/theme"))
+    late = browser.post(f"{there}/replay", data=Page(browser.get("/search")).hidden("/theme"))
     assert "Not sent. This webhook is disabled. Enable it first." in text_after(browser, late)
 
 
