@@ -215,7 +215,7 @@ class _Connection:
             yield piece
 
     def _receive_to_end(self) -> Iterator[bytes]:
-        piece, self._received = self._received, b""
+        piece, self._received = self._received or self._receive(), b""
         while piece:
             yield piece
             piece = self._receive()

@@ -78,6 +78,23 @@ def test_every_delimited_body_is_read() -> None:
     assert [answer.status_code for answer in found] == [200, 200, 200, 200, 204, 304]
 
 
+def test_body_that_ends_with_the_connection_may_follow_the_head_later() -> None:
+    head_received = Event()
+
+    def answer(peer: socket.socket, _: SeenRequest) -> None:
+        peer.sendall(OK + b"connection: close\r\n\r\n")
+        assert head_received.wait(10)
+        peer.sendall(b"abc")
+
+    with (
+        run_hostile_server(answer) as server,
+        LeanClient(base_url=server.url) as client,
+        client.stream("GET", "/") as response,
+    ):
+        head_received.set()
+        assert response.read() == b"abc"
+
+
 def test_answer_to_head_has_no_body() -> None:
     with (
         run_hostile_server(OK + b"content-length: 5\r\nset-cookie: a=1\r\nset-cookie: b=2\r\n\r\n") as server,
