@@ -52,7 +52,7 @@ class RegisteredClient(msgspec.Struct):
     registration_client_uri: str
     client_uri: str | UnsetType = UNSET
     post_logout_redirect_uris: list[str] | UnsetType = UNSET
-    # Only in the response to the registration.
+    # RFC 7592, section 3, requires it in every response, also in those to a request that presented it.
     registration_access_token: str | UnsetType = UNSET
 
 

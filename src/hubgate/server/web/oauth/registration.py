@@ -8,6 +8,7 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import OAuthError
 from hubgate.server.oauth.registration import clients
@@ -23,17 +24,20 @@ _SHOWN: dict[int, Any] = {200: ("The registration.", RegisteredClient), **_UNAUT
 
 
 def routes(oauth: OAuth) -> list[Route]:
+    def answer(app: App, token: str, status: int = 200) -> Response:
+        registered = describe(app, oauth.base_url)
+        registered.registration_access_token = token
+        return JsonResponse(registered, status, headers=NO_STORE)
+
     async def register(request: HubRequest) -> Response:
         if oauth.registration == OFF:
             raise NotFound(_OFF)
         app, token = await clients.register(oauth, await _metadata(request), _bearer(request), request.client_ip)
-        registered = describe(app, oauth.base_url)
-        registered.registration_access_token = token
-        return JsonResponse(registered, 201, headers=NO_STORE)
+        return answer(app, token, 201)
 
     async def show(request: HubRequest) -> Response:
         app = await clients.get(oauth, request.param("client_id"), _bearer(request))
-        return JsonResponse(describe(app, oauth.base_url), headers=NO_STORE)
+        return answer(app, _bearer(request))
 
     async def update(request: HubRequest) -> Response:
         current = await clients.get(oauth, request.param("client_id"), _bearer(request))
@@ -41,7 +45,7 @@ def routes(oauth: OAuth) -> list[Route]:
         if metadata.client_id != current.client_id:
             raise OAuthError("invalid_client_metadata", "client_id must be that of the registration.")
         app = await clients.update(oauth, current.client_id, metadata, request.client_ip)
-        return JsonResponse(describe(app, oauth.base_url), headers=NO_STORE)
+        return answer(app, _bearer(request))
 
     async def delete(request: HubRequest) -> Response:
         app = await clients.get(oauth, request.param("client_id"), _bearer(request))

@@ -10,7 +10,6 @@ from hubgate.server.accounts.tokens.text import TokenKind, read_token
 from hubgate.server.edge.routes import KIB, Route, public
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import FORM_TYPE, HubRequest
-from hubgate.server.http.responses import Response
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.client_auth import ClientCredentials, authenticate, authenticate_with, client_credentials
@@ -64,11 +63,13 @@ class Introspection(msgspec.Struct):
 
 
 def routes(oauth: OAuth, bearer: BearerTokens) -> list[Route]:
-    async def revoke(request: HubRequest) -> Response:
+    async def revoke(request: HubRequest) -> JsonResponse:
         parameters = await read_body(request)
         app = await _app(oauth, request, client_credentials(request, parameters))
         await _revoke(oauth, app, parameters.require("token"))
-        return Response(status_code=200, headers=NO_STORE)
+        # Clients ignore the content (RFC 7009, section 2.2). Some fail if it is not JSON, and do not revoke their next
+        # token.
+        return JsonResponse({}, headers=NO_STORE)
 
     async def introspect(request: HubRequest) -> JsonResponse:
         parameters = await read_body(request)
@@ -95,7 +96,7 @@ def routes(oauth: OAuth, bearer: BearerTokens) -> list[Route]:
             record_refusals(oauth, revoke),
             Surface.OAUTH,
             "Revoke a token",
-            {200: ("The token is no longer valid.", None)},
+            {200: ("The token is no longer valid.", dict)},
         ),
         _route(
             "/oauth/introspect",
