@@ -70,6 +70,7 @@ def test_o12_replayed_code_revokes_its_tokens(hub: RunningHub, ada: User) -> Non
     assert is_valid(hub, other), "another sign-in is another family"
 
 
+@pytest.mark.one_engine
 def test_o13_replay_without_proof_revokes_nothing(hub: RunningHub, client: Client, ada: User) -> None:
     code, verifier = code_with_proof(client, ada)
     token = client.redeem(code, code_verifier=verifier).json()["access_token"]
@@ -94,6 +95,7 @@ def test_o15_code_of_another_app_is_rejected(hub: RunningHub, client: Client, ad
     assert client.redeem(code).status_code == 200
 
 
+@pytest.mark.one_engine
 def test_o16_code_expires_after_a_minute(hub: RunningHub, client: Client, ada: User) -> None:
     early, late = code_for(client, ada), code_for(client, ada)
     hub.clock.advance(seconds=59)

@@ -121,6 +121,7 @@ def test_o39_app_with_a_metadata_document_cannot_use_the_device_flow(hub: Runnin
     assert status_and_error(client.post("/oauth/device", {"client_id": client.id})) == (401, "invalid_client")
 
 
+@pytest.mark.one_engine
 def test_o39_device_code_expires_after_15_minutes(hub: RunningHub) -> None:
     client, ada = create_app(hub), create_user(hub, "ada")
     waiting, approved = devices.start(client), devices.start(client)
@@ -146,6 +147,7 @@ def test_o39_approval_after_expiry_is_rejected(hub: RunningHub) -> None:
         assert browser.get("/settings/connected").text.count(client.id) == 0, "nothing was allowed by that"
 
 
+@pytest.mark.one_engine
 def test_o39_interval_is_measured_between_polls(hub: RunningHub) -> None:
     """RFC 8628, section 3.5: slow_down adds five seconds to the interval, each time."""
     client = create_app(hub)

@@ -214,6 +214,7 @@ def _issue_unchecked(client: Client, user: User) -> Callable[[Hub], Awaitable[st
     return lambda opened: opened.db.write(lambda tx: issuance.add_access_token(tx, wanted, opened.clock()))
 
 
+@pytest.mark.one_engine
 def test_o41_former_member_cannot_be_exchanged(hub: RunningHub, acme: Organization, client: Client, ada: User) -> None:
     bob = exchange_token(client, "bob@example.org")
     user = hub.call(lambda opened: _named(opened, "bob"))

@@ -53,6 +53,7 @@ def test_o44_invitations_of_a_disabled_admin_are_withdrawn(hub: RunningHub) -> N
     assert {one["author"]["user"] for one in entries} == {"oper"}
 
 
+@pytest.mark.one_engine
 def test_o44_invitations_do_not_return_with_an_enabled_account(hub: RunningHub) -> None:
     ada, eve = create_user(hub, "ada"), create_user(hub, "eve")
     create_organization(hub, "acme", ada, eve="admin")

@@ -127,6 +127,7 @@ def test_o67_password_guesses_on_the_confirmation_page_are_throttled(hub: Runnin
         assert submit(client, link, password=PASSWORD).status_code == 303
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("way", [reset_by_mail, reset_by_confirmation])
 def test_o67_reset_of_a_never_verified_account_ends_everything(hub: RunningHub, way) -> None:
     eve, bob = create_user(hub, "eve", verified=False), create_user(hub, "bob")

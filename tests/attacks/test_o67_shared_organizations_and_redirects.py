@@ -123,6 +123,7 @@ def test_o67_redirects_of_an_organization_without_other_members_are_removed(hub:
     assert entry["message"] == "unlinked alone/model"
 
 
+@pytest.mark.one_engine
 def test_o67_verified_account_retains_memberships_and_redirects(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     create_organization(hub, "acme", bob, ada="admin")

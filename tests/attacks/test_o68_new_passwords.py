@@ -56,6 +56,7 @@ def test_o68_change_ends_other_sessions_and_app_tokens(hub: RunningHub) -> None:
     assert "Revoked: 1 other session, 1 app token, 1 refresh token. 1 personal token still works." in said
 
 
+@pytest.mark.one_engine
 def test_o68_mail_counts_what_was_active(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     belongings = create_account_assets(hub, ada)

@@ -109,6 +109,7 @@ def log_of(admin: httpx.Client, kind: str) -> list[dict[str, Any]]:
     return entries
 
 
+@pytest.mark.one_engine
 def test_o69_name_leads_nowhere_after_a_contributor_moved_the_repo_out(scene: Scene) -> None:
     moved(scene.attacker, "acme/model", "acme/interim")
     moved(scene.attacker, "acme/interim", "eve/evil")
@@ -138,6 +139,7 @@ def test_o69_only_an_admin_may_leave_a_redirect(scene: Scene, role: str) -> None
     leads_to(scene.anyone, "acme/model", "acme/renamed")
 
 
+@pytest.mark.one_engine
 def test_o69_admin_may_leave_a_redirect_and_reclaim_the_name(scene: Scene) -> None:
     create_organization(scene.hub, "partner", scene.ada)
     moved(scene.admin, "acme/model", "partner/model", leaveRedirect=True)
@@ -177,6 +179,7 @@ def test_o69_current_name_of_a_repo_cannot_be_unlinked(scene: Scene) -> None:
     assert scene.anyone.get("/api/models/acme/model").status_code == 200
 
 
+@pytest.mark.one_engine
 def test_o69_redirect_ends_when_the_repo_moves_on_to_a_third_namespace(scene: Scene) -> None:
     """The admin of acme allowed a redirect to partner; a contributor of partner cannot point it elsewhere."""
     create_organization(scene.hub, "partner", scene.ada, eve="contributor")
@@ -241,6 +244,7 @@ def test_o69_user_may_leave_or_end_redirects_in_their_own_namespace(scene: Scene
     create_repo(scene.admin, "one")
 
 
+@pytest.mark.one_engine
 def test_o69_list_does_not_reveal_a_private_repo_elsewhere(scene: Scene) -> None:
     create_organization(scene.hub, "partner", scene.eve, ada="contributor")
     moved(scene.admin, "acme/model", "partner/model", leaveRedirect=True)
@@ -296,6 +300,7 @@ def test_o69_uploads_to_the_old_name_do_not_reach_the_moved_repo(scene: Scene) -
     assert "actions" not in answer["objects"][0]
 
 
+@pytest.mark.one_engine
 def test_o69_webhooks_do_not_follow_a_repo_out_of_its_namespace(
     hub_with_receiver: RunningHub, receiver: Receiver
 ) -> None:

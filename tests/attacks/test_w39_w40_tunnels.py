@@ -156,6 +156,7 @@ def test_w40_guessed_and_expired_links_are_not_found(hub: RunningHub) -> None:
         assert (delivery["state"], delivery["status"]) == ("retrying", 404)
 
 
+@pytest.mark.one_engine
 def test_w40_others_cannot_attach_to_a_link(hub: RunningHub) -> None:
     token, stranger = (create_token(hub, create_user(hub, name)) for name in ("ada", "eve"))
     with api(hub, token) as ada, api(hub, stranger) as eve:
@@ -168,6 +169,7 @@ def test_w40_others_cannot_attach_to_a_link(hub: RunningHub) -> None:
         assert ada.get(f"/api/tunnels/{tunnel_id}").status_code == 200
 
 
+@pytest.mark.one_engine
 def test_w40_apps_cannot_attach_to_links_that_they_did_not_open(hub: RunningHub) -> None:
     """An app reads the addresses of the user's webhooks, but neither their deliveries nor their secrets (O74, W41)."""
     stage = AppWebhookScenario(hub)

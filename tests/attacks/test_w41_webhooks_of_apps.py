@@ -55,6 +55,7 @@ def test_w41_apps_webhook_reports_what_its_grant_may_read(hub: RunningHub, recei
             assert app.delete(f"{PATH}/{webhook['id']}").status_code == 200
 
 
+@pytest.mark.one_engine
 def test_w41_apps_webhook_is_limited_by_the_token_that_created_it(hub: RunningHub, receiver: Receiver) -> None:
     """The app may have more by other tokens; the webhook stays within the token it was created with."""
     stage = AppWebhookScenario(hub)
@@ -205,6 +206,7 @@ def test_w41_webhook_of_a_disabled_account_pauses_and_resumes(hub: RunningHub, r
     assert stage.repos_received(receiver) == {"ada/open"}
 
 
+@pytest.mark.one_engine
 def test_w41_webhook_created_without_an_app_is_not_limited(hub: RunningHub, receiver: Receiver) -> None:
     stage = AppWebhookScenario(hub)
     command_line = Client(hub, stage.app.app.__class__(client_id="hubgate-cli", name="CLI", redirect_uris=()), None)
@@ -240,6 +242,7 @@ def watching_acme(client: httpx.Client, receiver: Receiver) -> dict[str, str]:
     return made
 
 
+@pytest.mark.one_engine
 def test_w41_organizations_webhook_is_limited_by_the_consent(hub: RunningHub, receiver: Receiver) -> None:
     stage = AppWebhookScenario(hub)
     with api(hub, stage.grant("openid webhooks", stage.acme)) as app:
@@ -366,6 +369,7 @@ def test_w41_deliveries_are_shown_within_the_token_and_the_grant(hub: RunningHub
     assert logged(narrow) == {"ada/open"}
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize(
     ("limit", "left"),
     [

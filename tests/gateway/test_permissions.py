@@ -62,6 +62,7 @@ def consented(app: Client, user: User, scopes: str, *organizations: Organization
     return given["access_token"]
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("scope", CALLS)
 def test_each_scope_opens_its_service_only(stage: Stage, scope: str) -> None:
     hub, app = stage.hub, create_app(stage.hub, stage.ada, scopes=ALL)

@@ -13,6 +13,7 @@ PROTOCOLS = ("0", "1", "2")
 MAIN = "refs/heads/main"
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("version", PROTOCOLS)
 def test_pushed_commits_are_cloned_and_fetched(scene: Scene, version: str) -> None:
     one = scene.clone("one")
@@ -45,6 +46,7 @@ def test_other_repo_types_work(scene: Scene, repo_type: str, prefix: str) -> Non
     assert scene.events("ada/rows", repo_type)[-1]["repo"]["type"] == repo_type
 
 
+@pytest.mark.one_engine
 def test_commits_over_http_are_fetched(scene: Scene) -> None:
     work = scene.clone("one")
     for number in range(3):
@@ -54,6 +56,7 @@ def test_commits_over_http_are_fetched(scene: Scene) -> None:
     assert work.git("log", "-1", "--format=%an") == "ada"
 
 
+@pytest.mark.one_engine
 def test_three_refs_are_one_event(scene: Scene) -> None:
     work = scene.clone("one")
     before, head = work.head(), work.commit()
@@ -72,6 +75,7 @@ def test_three_refs_are_one_event(scene: Scene) -> None:
     assert scene.clone("two").head("v1") == tag
 
 
+@pytest.mark.one_engine
 def test_branches_and_tags_are_deleted(scene: Scene) -> None:
     work = scene.clone("one")
     work.git("tag", "v1")
@@ -177,6 +181,7 @@ def test_shallow_clone_can_push(scene: Scene) -> None:
     assert list(scene.refs("other")) == [MAIN]
 
 
+@pytest.mark.one_engine
 def test_large_push_and_large_request_work(scene: Scene) -> None:
     """Over a megabyte git tests its credentials first and then sends chunks; it compresses its requests."""
     work = scene.clone("one")

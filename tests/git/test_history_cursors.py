@@ -59,6 +59,7 @@ def test_more_parallel_lines_than_a_cursor_names_are_paged_completely(scene: Sce
     assert found == expected
 
 
+@pytest.mark.one_engine
 def test_cursor_works_after_the_branch_is_deleted(scene: Scene) -> None:
     shas = [create_commit(scene.client, "ada/tiny", {"f": b"%d" % number}) for number in range(6)]
     first = scene.client.get(f"{HISTORY}?limit=3")

@@ -1,5 +1,6 @@
 """A renamed repo, by its old name."""
 
+import pytest
 from tests.bed.people import api, create_organization
 from tests.bed.repos import create_repo
 from tests.git.conftest import Scene
@@ -10,6 +11,7 @@ def move(scene: Scene, old: str, new: str) -> None:
     assert scene.client.post("/api/repos/move", json=asked).status_code == 200
 
 
+@pytest.mark.one_engine
 def test_git_follows_a_rename(scene: Scene) -> None:
     create_repo(scene.client, "secret", private=True)
     create_organization(scene.hub, "acme", scene.ada)
@@ -24,6 +26,7 @@ def test_git_follows_a_rename(scene: Scene) -> None:
         assert scene.events(f"acme/{repo}-2")[-1]["updatedRefs"][0]["newSha"] == head
 
 
+@pytest.mark.one_engine
 def test_old_name_redirects_only_users_who_may_see_the_repo(scene: Scene) -> None:
     create_repo(scene.client, "secret", private=True)
     move(scene, "ada/secret", "ada/hidden")

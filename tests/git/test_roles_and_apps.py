@@ -28,6 +28,7 @@ def outcome(scene: Scene, repo: str, token: str, number: int) -> str:
     return "write"
 
 
+@pytest.mark.one_engine
 def test_roles_decide_who_clones_and_pushes(scene: Scene) -> None:
     people = {name: create_user(scene.hub, name) for name in ("reader", "maker", "writer", "stranger")}
     acme = create_organization(scene.hub, "acme", scene.ada, reader="read", maker="contributor", writer="write")

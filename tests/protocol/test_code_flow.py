@@ -4,11 +4,13 @@ import base64
 import json
 
 import httpx
+import pytest
 from tests.bed.apps import approve, code_for, create_app, pkce_pair, redirect_parameters, tokens_for
 from tests.bed.people import api, browser_of, create_organization, create_user
 from tests.bed.running_hub import RunningHub
 
 
+@pytest.mark.one_engine
 def test_confidential_app_signs_a_user_in(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     acme = create_organization(hub, "acme", ada, plan="team")
@@ -36,6 +38,7 @@ def test_confidential_app_signs_a_user_in(hub: RunningHub) -> None:
         assert [org["name"] for org in who["orgs"]] == ["acme"]
 
 
+@pytest.mark.one_engine
 def test_repeated_request_needs_no_consent(hub: RunningHub) -> None:
     ada, client = create_user(hub, "ada"), create_app(hub, create_user(hub, "olga"))
     code_for(client, ada)

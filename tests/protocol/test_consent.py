@@ -165,6 +165,7 @@ def test_token_has_the_approved_scopes_and_the_grant_is_the_union(hub: RunningHu
         assert grant_of(hub, client, ada.id)[0] == {"openid", "jobs"}, "shown and left unticked leaves the grant"
 
 
+@pytest.mark.one_engine
 def test_organizations_belong_to_the_grant(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     acme, beta = (create_organization(hub, name, ada) for name in ("acme", "beta"))

@@ -13,6 +13,7 @@ from tests.bed.running_hub import RunningHub, run_hub
 ALL = " ".join(SCOPES)
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("confidential", [True, False])
 def test_device_gets_a_token_after_approval(hub: RunningHub, confidential: bool) -> None:
     ada = create_user(hub, "ada")
@@ -35,6 +36,7 @@ def test_device_gets_a_token_after_approval(hub: RunningHub, confidential: bool)
     assert (again.status_code, again.json()["error"]) == (400, "invalid_grant")
 
 
+@pytest.mark.one_engine
 def test_denied_device_gets_no_token(hub: RunningHub) -> None:
     client, ada = create_app(hub, create_user(hub, "olga")), create_user(hub, "ada")
     started = devices.start(client)
@@ -66,6 +68,7 @@ def test_polling_too_often_slows_the_device_down_permanently(hub: RunningHub) ->
     assert poll_error() == "expired_token"
 
 
+@pytest.mark.one_engine
 def test_token_has_the_ticked_scopes(hub: RunningHub) -> None:
     ada, client = create_user(hub, "ada"), create_app(hub, create_user(hub, "olga"))
     acme = create_organization(hub, "acme", ada)

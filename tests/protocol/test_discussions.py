@@ -328,6 +328,7 @@ def test_private_repo_hides_its_discussions(hub: RunningHub, ada: httpx.Client, 
                 assert (answer.status_code, answer.headers["x-error-code"]) == (404, "RepoNotFound")
 
 
+@pytest.mark.one_engine
 def test_overview_counts_discussions_in_public_repos(ada: httpx.Client, eve: httpx.Client) -> None:
     opened(eve)
     opened(eve, pullRequest=True)
@@ -338,6 +339,7 @@ def test_overview_counts_discussions_in_public_repos(ada: httpx.Client, eve: htt
     assert eve.get("/api/users/eve/overview").json()["numDiscussions"] == 2
 
 
+@pytest.mark.one_engine
 def test_only_the_latest_edits_are_listed(ada: httpx.Client) -> None:
     """All edits of all comments would be a response of 60 MB."""
     opened(ada)

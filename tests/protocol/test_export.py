@@ -4,6 +4,7 @@ secrets.
 
 from pathlib import Path
 
+import pytest
 from tests.bed.apps import create_app, tokens_for
 from tests.bed.collections import fill_collections
 from tests.bed.engines import SqliteEngine, settings_for
@@ -20,6 +21,7 @@ MOST_ADDED = 40 * 1024 * 1024
 SECRET = "a long webhook secret"
 
 
+@pytest.mark.one_engine
 def test_apps_repos_and_collections_are_in_the_export(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     theirs, own = create_app(hub, create_user(hub, "olga")), create_app(hub, ada, name="Mine")
@@ -44,6 +46,7 @@ def test_apps_repos_and_collections_are_in_the_export(hub: RunningHub) -> None:
         assert secret not in response.text
 
 
+@pytest.mark.one_engine
 def test_export_names_a_requested_repo_while_the_user_may_see_it(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, bob)) as script:
@@ -63,6 +66,7 @@ def test_export_names_a_requested_repo_while_the_user_may_see_it(hub: RunningHub
             assert (request["repo"], request["repoId"]) == (None, repo_id)
 
 
+@pytest.mark.one_engine
 def test_own_comments_are_in_the_export(hub: RunningHub) -> None:
     """Not those of others, not hidden ones, and none of repos that are private to others now."""
     ada, eve = create_user(hub, "ada"), create_user(hub, "eve")
@@ -118,6 +122,7 @@ def test_own_webhooks_are_in_the_export_without_secrets(hub: RunningHub) -> None
     assert SECRET not in response.text
 
 
+@pytest.mark.one_engine
 def test_long_export_is_sent_in_parts(hub: RunningHub) -> None:
     """A part has 50 comments or one collection."""
     ada = create_user(hub, "ada")

@@ -33,6 +33,7 @@ def about(client: Client, token: str) -> dict[str, object]:
     return said
 
 
+@pytest.mark.one_engine
 def test_both_kinds_of_token_are_described(hub: RunningHub, client: Client, ada: User) -> None:
     now = hub.clock() // SECOND
     tokens = tokens_for(client, ada, scope="openid email")
@@ -69,6 +70,7 @@ def test_refresh_token_stays_active_for_a_minute_after_its_successor_was_used(
     assert about(client, second)["active"] is True, "asking ends nothing"
 
 
+@pytest.mark.one_engine
 def test_revoked_consent_makes_tokens_inactive(hub: RunningHub, client: Client, ada: User) -> None:
     token = tokens_for(client, ada)["refresh_token"]
     with api(hub, create_token(hub, ada)) as script:
@@ -81,6 +83,7 @@ def test_revoked_consent_makes_tokens_inactive(hub: RunningHub, client: Client, 
         assert about(client, token) == INACTIVE
 
 
+@pytest.mark.one_engine
 def test_disabled_users_tokens_are_inactive(hub: RunningHub, client: Client, ada: User) -> None:
     tokens = tokens_for(client, ada)
     hub.call(lambda opened: operator_actions.disable(opened.accounts, ada))

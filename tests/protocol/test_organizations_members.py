@@ -49,6 +49,7 @@ def test_user_is_invited_by_name(hub: RunningHub) -> None:
         assert "bob is already a member." in again.text
 
 
+@pytest.mark.one_engine
 def test_invitation_by_address_does_not_reveal_accounts(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     create_user(hub, "bob")
@@ -178,6 +179,7 @@ def test_last_admin_cannot_be_removed_or_demoted(hub: RunningHub) -> None:
         assert role_in(hub, acme, ada) is None
 
 
+@pytest.mark.one_engine
 def test_disabled_admin_does_not_count_as_an_admin(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     create_organization(hub, "acme", ada, bob="admin")

@@ -46,6 +46,7 @@ def from_and_to(told: list[Received]) -> list[tuple[str, str, str]]:
     return [(each["repo"]["type"], each["repo"]["name"], each["movedTo"]["name"]) for each in said]
 
 
+@pytest.mark.one_engine
 def test_watchers_of_an_organization_and_of_a_repo_receive_moves(hub: RunningHub, receiver: Receiver) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     acme = create_organization(hub, "acme", ada)
@@ -91,6 +92,7 @@ def test_watchers_of_an_organization_and_of_a_repo_receive_moves(hub: RunningHub
         assert len(owner.get("/api/models/ada/own/events").json()) == 1, "its founder's repos stay where they are"
 
 
+@pytest.mark.one_engine
 def test_repos_follow_their_users_new_name(hub: RunningHub, receiver: Receiver) -> None:
     ada = create_user(hub, "ada")
     with api(hub, create_token(hub, ada)) as owner, browser_of(hub, ada) as page:
@@ -115,6 +117,7 @@ def test_repos_follow_their_users_new_name(hub: RunningHub, receiver: Receiver) 
         assert [new for _, _, new in from_and_to(moves_to(receiver, webhook))] == ["Lovelace/one", "Lovelace/two"]
 
 
+@pytest.mark.one_engine
 def test_rename_by_an_operator_is_sent_to_watchers(hub: RunningHub, receiver: Receiver) -> None:
     ada = create_user(hub, "ada")
     acme = create_organization(hub, "acme", ada)

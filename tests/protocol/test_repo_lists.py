@@ -68,6 +68,7 @@ def acme(hub: RunningHub) -> str:
     return "acme"
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize(("who", "models", "datasets"), [("bob", 2, 1), ("stranger", 1, 0), (None, 1, 0)])
 def test_profiles_and_overviews_count_visible_repos(
     hub: RunningHub, acme: str, who: str | None, models: int, datasets: int

@@ -70,6 +70,7 @@ def test_answer_is_always_the_same(hub: RunningHub, address: str) -> None:
     assert address not in response.text
 
 
+@pytest.mark.one_engine
 def test_disabled_account_gets_no_mail(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     create_user(hub, "bob")

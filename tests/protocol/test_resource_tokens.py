@@ -341,6 +341,7 @@ def test_connected_apps_lists_and_narrows_each_server(hub: RunningHub, client: C
     assert not other.accepts(second["access_token"])
 
 
+@pytest.mark.one_engine
 def test_introspection_counts_as_use_of_the_token(hub: RunningHub, client: Client, ada: User) -> None:
     """O21: the predecessor of a refresh token is superseded by the first use of an access token of its successor."""
     tools = register(hub, ada)

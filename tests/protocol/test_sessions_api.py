@@ -18,6 +18,7 @@ def listed(hub: RunningHub, token: str) -> list[dict[str, Any]]:
         return found
 
 
+@pytest.mark.one_engine
 def test_sessions_are_listed(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     token = create_token(hub, ada, "read")

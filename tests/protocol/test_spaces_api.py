@@ -100,6 +100,7 @@ def test_renamed_space_gets_a_new_version(spaces_hub: RunningHub, ada: httpx.Cli
     assert find_space(spaces_hub, space).version == before.version + 1
 
 
+@pytest.mark.one_engine
 def test_spaces_of_a_disabled_account_are_paused(spaces_hub: RunningHub, ada: httpx.Client) -> None:
     eve = create_user(spaces_hub, "eve")
     with api(spaces_hub, create_token(spaces_hub, eve)) as client:

@@ -17,6 +17,7 @@ def audit(hub: RunningHub, admin: User, organization: Organization) -> list[dict
     return list(entries)
 
 
+@pytest.mark.one_engine
 def test_token_is_issued_for_a_member(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     acme = create_organization(hub, "acme", ada, bob="read")
@@ -39,6 +40,7 @@ def test_token_is_issued_for_a_member(hub: RunningHub) -> None:
     assert set(entry["data"]["scope"].split()) == set(SCOPES)
 
 
+@pytest.mark.one_engine
 def test_fewer_scopes_may_be_requested(hub: RunningHub) -> None:
     acme = create_organization(hub, "acme", create_user(hub, "ada"))
     answer = exchange_token(create_exchange_app(hub, acme), "ada@example.org", scope="read-repos")

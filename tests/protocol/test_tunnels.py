@@ -223,6 +223,7 @@ def test_revoked_token_ends_the_connection(hub: RunningHub) -> None:
     assert refused_status(hub, tunnel["id"], token) == 401
 
 
+@pytest.mark.one_engine
 def test_opening_needs_the_webhooks_permission(
     hub: RunningHub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -235,6 +236,7 @@ def test_opening_needs_the_webhooks_permission(
     assert capsys.readouterr().out == "", "it does not start"
 
 
+@pytest.mark.one_engine
 def test_closed_link_is_not_found(hub: RunningHub) -> None:
     token = create_token(hub, create_user(hub, "ada"))
     with api(hub, token) as ada:
