@@ -114,7 +114,7 @@ def role_allows(one: Try) -> bool:
     if not one.inside:
         return True
     wrote = isinstance(one.thing, Post) and one.thing.author_id == "me"
-    if one.action == "discussion.push":
+    if one.action in ("discussion.push", "discussion.edit"):
         return wrote
     if one.action == "discussion.close" and wrote:
         return True
