@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.bed import packs
+from tests.bed import lean_http, packs
 from tests.bed.apps import create_app, tokens_for
 from tests.bed.engines import Engine
 from tests.bed.people import api
@@ -162,7 +162,9 @@ def test_o72_file_announced_twice_is_charged_by_its_larger_size(scene: PublicRep
         if number:
             assert (answer.status_code, TOO_MUCH in answer.json()["message"]) == (403, True), answer.text
             return
-        assert httpx.put(answer.json()["objects"][0]["actions"]["upload"]["href"], content=content).status_code == 200
+        assert (
+            lean_http.put(answer.json()["objects"][0]["actions"]["upload"]["href"], content=content).status_code == 200
+        )
 
 
 def test_o72_guests_cannot_continue_once_pull_requests_are_disabled(scene: PublicRepo) -> None:

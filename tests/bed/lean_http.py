@@ -9,6 +9,7 @@ import socket
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import httpx
@@ -37,6 +38,15 @@ class LeanClient(httpx.Client):
         if isinstance(url, str) and url.startswith("/") and not url.startswith("//") and "#" not in url:
             return httpx.URL(str(self.base_url).rstrip("/") + url)
         return super()._merge_url(url)
+
+
+def request(method: str, url: str, **options: Any) -> httpx.Response:
+    """Send a request on a connection of its own. httpx's functions load certificates, in 60 ms of CPU time."""
+    with LeanClient(timeout=60) as client:
+        return client.request(method, url, **options)
+
+
+get, post, put = (partial(request, method) for method in ("GET", "POST", "PUT"))
 
 
 class _Cookies(httpx.Cookies):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import httpx
+from tests.bed import lean_http
 
 ZERO = "0" * 40
 COMMIT, TREE, BLOB, TAG, OFS_DELTA, REF_DELTA = 1, 2, 3, 4, 6, 7
@@ -84,7 +85,7 @@ def commands(changes: Sequence[tuple[str | None, str | None, str]], capabilities
 
 def push(url: str, token: str, body: bytes | Iterator[bytes], repo: str = "ada/tiny", **headers: str) -> httpx.Response:
     sent = {"content-type": "application/x-git-receive-pack-request", "authorization": f"Bearer {token}", **headers}
-    return httpx.post(f"{url}/{repo}/git-receive-pack", content=body, headers=sent, timeout=60)
+    return lean_http.post(f"{url}/{repo}/git-receive-pack", content=body, headers=sent)
 
 
 def parse_pkt_lines(content: bytes) -> list[bytes]:

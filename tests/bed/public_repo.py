@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from tests.bed import lean_http
 from tests.bed.blocking import run_blocking
 from tests.bed.engines import Engine, opened_database, settings_for
 from tests.bed.git import WorkingCopy, clone_repo
@@ -96,7 +97,7 @@ class PublicRepo:
         if "error" in found:
             assert found["error"]["code"] == 404, found
             return None
-        return httpx.get(found["actions"]["download"]["href"]).content
+        return lean_http.get(found["actions"]["download"]["href"]).content
 
     def at_failpoint(self, name: str, sql: str, **given: str) -> None:
         """Run a statement once, when the hub reaches the failpoint."""

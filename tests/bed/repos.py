@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
+from tests.bed import lean_http
 
 
 def create_repo(client: httpx.Client, name: str, repo_type: str = "model", **more: Any) -> dict[str, Any]:
@@ -62,7 +63,7 @@ def send_large(client: httpx.Client, repo: str, content: bytes, prefix: str = ""
     (found,) = response.json()["objects"]
     if "actions" in found:
         # Without a token: the signed address grants access.
-        uploaded = httpx.put(found["actions"]["upload"]["href"], content=content)
+        uploaded = lean_http.put(found["actions"]["upload"]["href"], content=content)
         assert uploaded.status_code == 200, uploaded.text
     return oid
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import httpx
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 
@@ -176,7 +175,7 @@ def verified_claims(hub_url: str, token: str) -> dict[str, Any]:
     head, body, signature = token.split(".")
     header = json.loads(_decode(head))
     assert header["alg"] == "RS256"
-    keys = {key["kid"]: key for key in httpx.get(f"{hub_url}/oauth/jwks").json()["keys"]}
+    keys = {key["kid"]: key for key in lean_http.get(f"{hub_url}/oauth/jwks").json()["keys"]}
     key = keys[header["kid"]]
     numbers = rsa.RSAPublicNumbers(*(int.from_bytes(_decode(key[part])) for part in ("e", "n")))
     numbers.public_key().verify(_decode(signature), f"{head}.{body}".encode(), padding.PKCS1v15(), SHA256())

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
+from tests.bed import lean_http
 from tests.bed.repos import send_lines
 
 from hubgate.server.hub.xet.chunk_format import ChunkDecoder, decode_chunks, encode_chunk
@@ -158,7 +159,7 @@ def _fetched(plan: dict[str, Any]) -> dict[tuple[str, int], bytes]:
     found: dict[tuple[str, int], bytes] = {}
     for xorb, url, numbers, span in wanted:
         # Without a token: the signed address grants access.
-        answer = httpx.get(url, headers={"range": f"bytes={span['start']}-{span['end']}"})
+        answer = lean_http.get(url, headers={"range": f"bytes={span['start']}-{span['end']}"})
         assert answer.status_code == 206, answer.text
         for number, content in enumerate(decode_chunks(answer.content), numbers["start"]):
             found[xorb, number] = content

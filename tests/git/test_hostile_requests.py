@@ -2,8 +2,8 @@
 
 import gzip
 
-import httpx
 import pytest
+from tests.bed import lean_http
 from tests.bed.packs import ZERO, bands, commands, pack, pkt_line, push, report_of
 from tests.bed.running_hub import RunningHub
 from tests.git.conftest import Scene
@@ -44,7 +44,7 @@ def test_malformed_pushes_are_rejected(sqlite_scene: Scene, body: bytes) -> None
 @pytest.mark.parametrize("version", ["", "version=2", "version=9", "x" * 500, "version=2:$(id)"])
 def test_malformed_fetches_are_rejected(sqlite_scene: Scene, body: bytes, version: str) -> None:
     headers = {"content-type": "application/x-git-upload-pack-request", "git-protocol": version}
-    answer = httpx.post(f"{sqlite_scene.hub.url}/ada/tiny/git-upload-pack", content=body, headers=headers)
+    answer = lean_http.post(f"{sqlite_scene.hub.url}/ada/tiny/git-upload-pack", content=body, headers=headers)
     assert answer.status_code in (200, 400), answer.text
     assert str(sqlite_scene.hub.settings.data_dir) not in answer.text
     assert '"level":"error"' not in sqlite_scene.hub.log

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import gc
 import os
+import signal
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -69,6 +70,26 @@ async def test_input_that_arrives_slowly_after_the_end_is_ignored(tmp_path: Path
         process = await program.start(["version"], tmp_path)
         try:
             await asyncio.gather(program.feed(process, parts()), process.stdout.read())
+            return await process.wait()
+        finally:
+            await process.kill()
+
+    assert await asyncio.to_thread(lambda: run(feed())) == 0
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+async def test_input_may_end_before_it_is_all_sent(tmp_path: Path, run: Callable[..., int]) -> None:
+    async def feed() -> int:
+        process = await program.start(["-c", "alias.read=!cat >/dev/null", "read"], tmp_path)
+
+        async def parts() -> AsyncIterator[bytes]:
+            while not process.stdin.transport.get_write_buffer_size():
+                yield b"x" * 1_000
+
+        try:
+            os.killpg(process.pid, signal.SIGSTOP)
+            await program.feed(process, parts())
+            os.killpg(process.pid, signal.SIGCONT)
             return await process.wait()
         finally:
             await process.kill()

@@ -155,7 +155,7 @@ async def paths_of(quarantine: Quarantine, tips: Sequence[str], shas: set[str]) 
         async with asyncio.timeout(PATH_SEARCH_SECONDS):
             async for lines in _lines(process.stdout):
                 for line in lines:
-                    sha, _, path = line.decode(errors="replace").partition(" ")
+                    sha, _, path = line[:1000].decode(errors="replace").partition(" ")
                     if sha in shas and path:
                         found.setdefault(sha, path[:200])
                 if len(found) == len(shas):

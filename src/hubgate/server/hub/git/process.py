@@ -135,4 +135,6 @@ async def _connect(sockets: Sequence[socket.socket]) -> list[_Stream]:
 
 def _abort(streams: Sequence[_Stream]) -> None:
     for _, writer in streams:
-        writer.transport.abort()
+        # asyncio cannot abort what was closed with unsent data, and has been sent since.
+        if not writer.is_closing() or writer.transport.get_write_buffer_size():
+            writer.transport.abort()
