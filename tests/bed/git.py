@@ -21,6 +21,8 @@ _ENVIRONMENT = {
     "GIT_CONFIG_COUNT": "1",
     "GIT_CONFIG_KEY_0": "maintenance.auto",
     "GIT_CONFIG_VALUE_0": "false",
+    # glibc would return memory to the system after each object: most of the time of `git fast-import`.
+    "MALLOC_TOP_PAD_": "1048576",
 }
 
 

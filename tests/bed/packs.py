@@ -7,6 +7,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import httpx
 from tests.bed import lean_http
@@ -22,7 +23,7 @@ class Object:
     type: int
     content: bytes
 
-    @property
+    @cached_property
     def sha(self) -> str:
         return hashlib.sha1(b"%s %d\0%s" % (_NAMES[self.type], len(self.content), self.content)).hexdigest()
 
@@ -55,7 +56,7 @@ def entry(kind: int, content: bytes, *, declared_size: int | None = None, base_r
         head[-1] |= 128
         head.append(size & 127)
         size >>= 7
-    return bytes(head) + base_reference + zlib.compress(content)
+    return bytes(head) + base_reference + zlib.compress(content, 1)
 
 
 def pack(objects: Iterable[Object], *more: bytes, count: int | None = None) -> bytes:

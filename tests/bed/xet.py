@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 from urllib.parse import quote
 
@@ -26,7 +27,7 @@ class Xorb:
     body: bytes
     table: XorbTable
 
-    @property
+    @cached_property
     def raw_hash(self) -> bytes:
         return self.table.xorb_hash()
 

@@ -1,8 +1,8 @@
 """Running fetches: limited in number, and ended as soon as the client disconnects."""
 
 import contextlib
-import hashlib
 import os
+import random
 import socket
 import subprocess
 from pathlib import Path
@@ -48,7 +48,8 @@ def fetch_request(scene: Scene) -> bytes:
 def large(scene: Scene) -> Scene:
     """More than fits into the socket buffers."""
     work = scene.clone("large")
-    work.commit("large.txt", b"".join(hashlib.sha512(str(number).encode()).digest() for number in range(400_000)))
+    work.git("config", "core.compression", "0")
+    work.commit("large.txt", random.Random(1).randbytes(25_600_000))
     work.git("push", "-q", "origin", "main")
     return scene
 

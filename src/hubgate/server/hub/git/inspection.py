@@ -5,11 +5,12 @@ are small enough to read.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from msgspec import Struct
+from pygit2.enums import ObjectType
 
 from hubgate.server.errors import Unavailable
 from hubgate.server.hub.git import program
@@ -133,12 +134,12 @@ async def has_unreachable_objects(quarantine: Quarantine, tips: Sequence[str]) -
     return reached < received
 
 
-async def types_of(quarantine: Quarantine, shas: Sequence[str]) -> dict[str, str]:
-    """The type of each object; missing objects are omitted."""
+async def commits_among(quarantine: Quarantine, shas: Collection[str]) -> set[str]:
+    """Those objects that are commits. All must exist."""
 
-    def work() -> dict[str, str]:
-        repo = quarantine.opened()
-        return {sha: repo[sha].type_str for sha in shas if sha in repo}
+    def work() -> set[str]:
+        headers = quarantine.opened().odb
+        return {sha for sha in set(shas) if headers.read_header(sha)[0] == ObjectType.COMMIT}
 
     return await in_thread(work)
 

@@ -181,11 +181,11 @@ async def _rejection(
     if not await inspection.is_connected(incoming, tips):
         reason = "shallow update not allowed" if request.shallow else "missing necessary objects"
         return PushOutcome(_for_all(request, reason))
-    types = await inspection.types_of(incoming, tips)
+    commits = await inspection.commits_among(incoming, tips)
     not_commits = {
         change.ref: "a branch must point to a commit"
         for change in changes
-        if change.new_sha and not change.ref.startswith("refs/tags/") and types.get(change.new_sha) != "commit"
+        if change.new_sha and not change.ref.startswith("refs/tags/") and change.new_sha not in commits
     }
     return (
         PushOutcome({**_for_all(request, "refused because another ref was refused"), **not_commits})
