@@ -370,7 +370,7 @@ def test_diff_of_a_long_line_is_not_read_completely(scene: PublicRepo) -> None:
     work = scene.clone("eves")
     work.git("fetch", "-q", "origin", "refs/pr/1")
     work.git("checkout", "-q", "FETCH_HEAD")
-    work.commit("b.txt", b"x" * 64 * 1024 * 1024)
+    work.commit("b.txt", b"x" * 20 * 1024 * 1024)
     work.commit("c.txt", b"x" * 4 * 1024 * 1024)
     work.git("push", "-q", "origin", "HEAD:refs/pr/1")
     diff = details(scene.ada)["diff"]

@@ -1,7 +1,7 @@
 """Sealing and retention of the audit log, under concurrency and when interrupted anywhere."""
 
 import asyncio
-import subprocess
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+from tests.bed import fork_server
 from tests.bed.audit_log import ACME, ADA, OTHER, apply_retention, record_creation, sealer_on, verify_log, write_entries
 from tests.bed.blocking import run_blocking
 from tests.bed.clock import START, FrozenClock
@@ -201,20 +202,6 @@ async def test_interrupted_sealing_changes_nothing(storage: Engine, clock: Froze
         assert (await verify_log(db)).flaws == []
 
 
-_KILLED = """
-import asyncio, os, signal, sys
-from tests.bed.audit_log import ACME, sealer_on
-from hubgate.server import failpoint
-from hubgate.server.clock import system_clock
-from hubgate.server.storage.engines import open_database
-async def main(url, moment):
-    db = await open_database(url)
-    failpoint.armed[moment] = lambda: os.kill(os.getpid(), signal.SIGKILL)
-    await sealer_on(db, system_clock).seal(ACME)
-asyncio.run(main(*sys.argv[1:]))
-"""
-
-
 @pytest.mark.parametrize("moment", ["audit.sealing", "storage.before_commit", "storage.after_commit"])
 def test_chain_is_intact_after_a_kill_anywhere(storage: Engine, moment: str, tmp_path: Path) -> None:
     url = storage.fresh_url()
@@ -225,8 +212,8 @@ def test_chain_is_intact_after_a_kill_anywhere(storage: Engine, moment: str, tmp
             await write_entries(db, 7)
 
     run_blocking(prepare())
-    killed = subprocess.run([sys.executable, "-c", _KILLED, url, moment], env=environment(), timeout=60, check=False)
-    assert killed.returncode == -9
+    command = [sys.executable, "-m", "tests.storage.killed_sealer", url, moment]
+    assert fork_server.run(command, tmp_path, environment(), b"", 60)[0] == -signal.SIGKILL
 
     async def look() -> None:
         async with opened_database(url) as db:
