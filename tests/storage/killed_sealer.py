@@ -1,4 +1,4 @@
-"""A process that seals the audit log of Acme and is killed at a failpoint. Arguments: the database and the failpoint."""
+"""A process that seals the audit log of Acme and is killed at a failpoint. Arguments: database, failpoint."""
 
 import asyncio
 import os
