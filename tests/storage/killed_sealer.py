@@ -1,11 +1,11 @@
 """A process that seals the audit log of Acme and is killed at a failpoint. Arguments: database, failpoint."""
 
-import asyncio
 import os
 import signal
 import sys
 
 from tests.bed.audit_log import ACME, sealer_on
+from tests.bed.blocking import run_blocking
 
 from hubgate.server import failpoint
 from hubgate.server.clock import system_clock
@@ -19,4 +19,4 @@ async def seal(url: str, moment: str) -> None:
 
 
 def main() -> None:
-    asyncio.run(seal(*sys.argv[1:]))
+    run_blocking(seal(*sys.argv[1:]))
