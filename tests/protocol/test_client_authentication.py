@@ -59,6 +59,22 @@ def test_invalid_client_ids_are_rejected(hub: RunningHub, pair: str) -> None:
     assert (refused.status_code, refused.json()["error"]) == (401, "invalid_client")
 
 
+def test_error_says_whether_a_secret_was_sent(hub: RunningHub, client: Client) -> None:
+    def description(**fields: str) -> str:
+        with hub.client() as http:
+            refused = http.post("/oauth/introspect", data={"token": "x", **fields})
+        assert (refused.status_code, refused.json()["error"]) == (401, "invalid_client")
+        text: str = refused.json()["error_description"]
+        return text
+
+    missing = "Unknown client ID, or the app has a secret and none was sent."
+    assert description(client_id=client.id) == missing
+    assert description(client_id="unknown") == missing, "the answer does not tell which apps exist"
+    wrong = "Unknown client ID or wrong secret."
+    assert description(client_id=client.id, client_secret="hfcs_wrong") == wrong
+    assert description(client_id="unknown", client_secret="hfcs_wrong") == wrong
+
+
 def test_app_with_an_invalid_document_is_not_authenticated(hub: RunningHub) -> None:
     """RFC 6749, section 5.2: 401, at every endpoint an app calls."""
     for url in ("https://notes.example/no-such", "https://notes.example/a/../b", "https://10.0.0.1/x"):

@@ -97,7 +97,9 @@ async def authenticate_with(oauth: OAuth, given: ClientCredentials, ip: str, fin
 async def _accepted(oauth: OAuth, given: ClientCredentials, ip: str, found: T | None) -> T:
     if found is None:
         await oauth.limiter.take(FAILED_AUTHENTICATIONS, f"{network_of(ip)} {given.client_id}")
-        raise InvalidClient(basic=given.basic)
+        if given.secret:
+            raise InvalidClient(basic=given.basic)
+        raise InvalidClient("Unknown client ID, or the app has a secret and none was sent.", basic=given.basic)
     return found
 
 
