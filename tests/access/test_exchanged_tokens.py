@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
-from tests.access.test_properties import of_kind
+from tests.access.test_properties import of_kind, scope_sets
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.decision import DecisionOutcome
@@ -78,7 +78,7 @@ def tries(draw: st.DrawFn) -> Try:
     return Try(
         draw(st.sampled_from(RANKS)),
         draw(st.dictionaries(st.sampled_from(OTHERS), st.sampled_from(Role))),
-        draw(st.one_of(st.frozensets(st.sampled_from(SCOPES), max_size=3), st.frozensets(st.sampled_from(SCOPES)))),
+        draw(st.one_of(st.frozensets(st.sampled_from(SCOPES), max_size=3), scope_sets)),
         action,
         draw(of_kind[draw(st.sampled_from(NAMED[action].rule.on))]),
     )
