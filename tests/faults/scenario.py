@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import asyncpg
 import httpx
 from tests.bed import fork_server
 from tests.bed.blocking import run_blocking
-from tests.bed.engines import opened_database, settings_for
+from tests.bed.engines import settings_for
 from tests.bed.fork_server import WarmProcess
 from tests.bed.lean_http import LeanClient
 from tests.bed.processes import TEST_BUILD, HubProcess, environment, hub_process, until
@@ -200,8 +201,11 @@ class Scenario:
                 return connection.execute(sql).fetchall()
 
         async def read() -> list[tuple[object, ...]]:
-            async with opened_database(self.store.url) as db:
-                return [tuple(row) for row in await db.read_long(lambda tx: tx.all(sql))]
+            connection = await asyncpg.connect(self.store.url)
+            try:
+                return [tuple(row) for row in await connection.fetch(sql)]
+            finally:
+                await connection.close()
 
         return run_blocking(read())
 

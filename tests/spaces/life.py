@@ -100,7 +100,7 @@ def until_stage(client: httpx.Client, *stages: str, name: str = NAME, seconds: f
         if runtime["stage"] in stages:
             return runtime
         assert time.monotonic() < deadline, runtime
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 def post(client: httpx.Client, body: str = "hello", name: str = NAME) -> httpx.Response:
