@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from tests.bed import devices
+from tests.bed import devices, lean_http
 from tests.bed.apps import Client, code_for, create_app, tokens_for
 from tests.bed.concurrency import run_concurrently
 from tests.bed.people import api, create_user
@@ -47,7 +47,7 @@ def test_o17_repeated_parameter_is_rejected(hub: RunningHub, client: Client, ada
     body = "&".join(f"{name}={quote(value, safe='')}" for name, value in fields.items())
     body += f"&{doubled}=a&{doubled}=a"
     headers = {"content-type": "application/x-www-form-urlencoded"}
-    response = httpx.post(f"{hub.url}/oauth/token", content=body, headers=headers, auth=client.basic)
+    response = lean_http.post(f"{hub.url}/oauth/token", content=body, headers=headers, auth=client.basic)
     assert (response.status_code, response.json()["error"]) == (400, "invalid_request")
 
 
@@ -60,7 +60,7 @@ def test_o17_repeated_json_member_is_rejected(hub: RunningHub, client: Client, a
         value = {"client_id": client.id, **fields}.get(doubled, "openid")
         for first in (f'"{value}"', "null", '""'):
             body = "{" + ", ".join([*members, f'"{doubled}": {first}', f'"{doubled}": "{value}"']) + "}"
-            response = httpx.post(hub.url + path, content=body, headers=JSON, auth=client.basic)
+            response = lean_http.post(hub.url + path, content=body, headers=JSON, auth=client.basic)
             assert (response.status_code, response.json()["error"]) == (400, "invalid_request"), body
 
 
@@ -92,7 +92,7 @@ SHAPES = {
 @pytest.mark.parametrize("path", ["/oauth/token", "/oauth/revoke"])
 def test_o17_json_body_of_the_wrong_shape_is_rejected(hub: RunningHub, client: Client, path: str) -> None:
     for shape, body in SHAPES.items():
-        response = httpx.post(hub.url + path, content=body, headers=JSON, auth=client.basic)
+        response = lean_http.post(hub.url + path, content=body, headers=JSON, auth=client.basic)
         assert (response.status_code, response.json()["error"]) == (400, "invalid_request"), shape
 
 
@@ -102,7 +102,7 @@ def test_json_body_is_accepted_like_a_form(hub: RunningHub, client: Client, ada:
     body = {"grant_type": "refresh_token", "refresh_token": token, "scope": None, "client_secret": None, "max_age": 1}
     more = {"resource": [hub.url, f"{hub.url}/"], "audience": [], "scope": ["openid"]}
     for sent in (body, {**body, **more}):
-        response = httpx.post(f"{hub.url}/oauth/token", json=sent, auth=client.basic)
+        response = lean_http.post(f"{hub.url}/oauth/token", json=sent, auth=client.basic)
         assert response.status_code == 200, response.text
     assert response.json()["scope"] == "openid"
 
@@ -114,14 +114,14 @@ def test_o17_resource_may_repeat(hub: RunningHub, client: Client, ada: User) -> 
     )
     body += f"&resource={quote(hub.url, safe='')}&resource={quote(hub.url, safe='')}%2F"
     headers = {"content-type": "application/x-www-form-urlencoded"}
-    assert httpx.post(f"{hub.url}/oauth/token", content=body, headers=headers, auth=client.basic).status_code == 200
+    assert lean_http.post(f"{hub.url}/oauth/token", content=body, headers=headers, auth=client.basic).status_code == 200
 
 
 @pytest.mark.one_engine
 def test_o18_two_client_authentication_methods_are_rejected(hub: RunningHub, client: Client, ada: User) -> None:
     assert client.secret is not None
     form = {"grant_type": "authorization_code", "code": code_for(client, ada), "client_secret": client.secret}
-    response = httpx.post(f"{hub.url}/oauth/token", data=form, auth=client.basic)
+    response = lean_http.post(f"{hub.url}/oauth/token", data=form, auth=client.basic)
     assert (response.status_code, response.json()["error"]) == (400, "invalid_request")
 
 
@@ -141,12 +141,12 @@ def test_o19_confidential_app_without_its_secret_is_rejected(
         "subject_token": "ada@example.org",
         "subject_token_type": "urn:service:token-type:user-email",
     }
-    response = httpx.post(f"{hub.url}/oauth/token", data=form)
+    response = lean_http.post(f"{hub.url}/oauth/token", data=form)
     assert (response.status_code, response.json()["error"]) == (401, "invalid_client")
-    response = httpx.post(f"{hub.url}/oauth/device", data={"client_id": client.id})
+    response = lean_http.post(f"{hub.url}/oauth/device", data={"client_id": client.id})
     assert (response.status_code, response.json()["error"]) == (401, "invalid_client")
     for path in ("/oauth/revoke", "/oauth/introspect"):
-        response = httpx.post(hub.url + path, data={"client_id": client.id, "token": tokens["access_token"]})
+        response = lean_http.post(hub.url + path, data={"client_id": client.id, "token": tokens["access_token"]})
         assert (response.status_code, response.json()["error"]) == (401, "invalid_client")
 
 
@@ -223,14 +223,14 @@ def test_basic_credentials_may_be_raw_or_form_encoded(hub: RunningHub, client: C
             "code": code_for(client, ada),
             "redirect_uri": client.app.redirect_uris[0],
         }
-        assert httpx.post(f"{hub.url}/oauth/token", data=form, headers=header).status_code == 200
+        assert lean_http.post(f"{hub.url}/oauth/token", data=form, headers=header).status_code == 200
 
 
 @pytest.mark.one_engine
 @pytest.mark.parametrize("header", ["Basic nonsense", "Basic !!!", "Bearer hf_x", "Basic eDp5"])
 def test_malformed_authorization_header_is_rejected(hub: RunningHub, header: str) -> None:
     form = {"grant_type": "refresh_token", "refresh_token": "x"}
-    response = httpx.post(f"{hub.url}/oauth/token", data=form, headers={"authorization": header})
+    response = lean_http.post(f"{hub.url}/oauth/token", data=form, headers={"authorization": header})
     assert (response.status_code, response.json()["error"]) == (401, "invalid_client")
     assert response.headers["www-authenticate"].startswith("Basic")
     assert response.headers["cache-control"] == "no-store"

@@ -1,7 +1,7 @@
 """O20: an app whose secret is deleted becomes public: the old secret fails at once, the client id with PKCE works."""
 
-import httpx
 import pytest
+from tests.bed import lean_http
 from tests.bed.apps import code_for, create_app, pkce_pair, tokens_for
 from tests.bed.people import api, create_token, create_user
 from tests.bed.running_hub import RunningHub
@@ -24,16 +24,16 @@ def test_o20_deleted_secret_fails_immediately_and_the_app_works_without_it(hub: 
         "code_verifier": verifier,
     }
     in_body = {**form, "client_id": client.id, "client_secret": client.secret or ""}
-    for refused in (httpx.post(token, data=form, auth=client.basic), httpx.post(token, data=in_body)):
+    for refused in (lean_http.post(token, data=form, auth=client.basic), lean_http.post(token, data=in_body)):
         assert (refused.status_code, refused.json()["error"]) == (401, "invalid_client")
     refresh = {"grant_type": "refresh_token", "refresh_token": before["refresh_token"]}
-    assert httpx.post(token, data=refresh, auth=client.basic).json()["error"] == "invalid_client"
+    assert lean_http.post(token, data=refresh, auth=client.basic).json()["error"] == "invalid_client"
     for path in ("/oauth/revoke", "/oauth/introspect"):
-        answer = httpx.post(hub.url + path, data={"token": before["access_token"]}, auth=client.basic)
+        answer = lean_http.post(hub.url + path, data={"token": before["access_token"]}, auth=client.basic)
         assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
 
-    assert httpx.post(token, data={**form, "client_id": client.id}).status_code == 200
-    assert httpx.post(token, data={**refresh, "client_id": client.id}).status_code == 200
+    assert lean_http.post(token, data={**form, "client_id": client.id}).status_code == 200
+    assert lean_http.post(token, data={**refresh, "client_id": client.id}).status_code == 200
     with api(hub, before["access_token"]) as app:
         assert app.get("/oauth/userinfo").status_code == 200, "users stay signed in"
 
@@ -47,5 +47,5 @@ def test_o20_a_public_app_must_use_pkce(hub: RunningHub) -> None:
     with api(hub, create_token(hub, olga)) as owner:
         owner.delete(f"/api/settings/applications/{client.id}/secret")
     form = {"grant_type": "authorization_code", "code": code, "redirect_uri": client.app.redirect_uris[0]}
-    refused = httpx.post(f"{hub.url}/oauth/token", data={**form, "client_id": client.id})
+    refused = lean_http.post(f"{hub.url}/oauth/token", data={**form, "client_id": client.id})
     assert (refused.status_code, refused.json()["error"]) == (400, "invalid_grant")

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed import packs
+from tests.bed import lean_http, packs
 from tests.bed.engines import Engine
 from tests.bed.public_repo import API, REPO, PublicRepo, hub_with_public_repo
 from tests.bed.repos import create_commit, head_of, send_commit, send_large, send_lines
@@ -58,7 +58,7 @@ def test_o78_uploads_to_a_gated_repo_are_requested_alike(engine: Engine, tmp_pat
             for transfer in ("basic", "xet"):
                 assert "upload" in announce(scene.eve, content, transfer)["actions"]
             verify = announce(scene.eve, content)["actions"]["verify"]["href"]
-            found = httpx.post(verify, json={"oid": oid_of(content), "size": len(content)})
+            found = lean_http.post(verify, json={"oid": oid_of(content), "size": len(content)})
             assert found.status_code == 404, "it was only announced"
         # With access, the answer is the true one.
         assert scene.eve.post(f"{API}/ask-access", json={"fields": {}}).status_code == 200
@@ -94,9 +94,9 @@ def test_o78_files_of_a_gated_repo_cannot_be_named_by_their_hash(engine: Engine,
 def test_o78_user_without_access_can_use_what_the_user_has_sent(engine: Engine, tmp_path: Path, content: bytes) -> None:
     with gated_repo(engine, tmp_path) as scene:
         upload = announce(scene.eve, content)["actions"]
-        assert httpx.put(upload["upload"]["href"], content=content).status_code == 200
+        assert lean_http.put(upload["upload"]["href"], content=content).status_code == 200
         sizes = {"oid": oid_of(content), "size": len(content)}
-        assert httpx.post(upload["verify"]["href"], json=sizes).status_code == 200
+        assert lean_http.post(upload["verify"]["href"], json=sizes).status_code == 200
         assert "actions" not in announce(scene.eve, content)
         assert name_file(scene.eve, content).status_code == 200
         assert scene.eve.get(f"/{REPO}/resolve/refs%2Fpr%2F1/w.bin").status_code == 403
@@ -118,7 +118,7 @@ def test_o78_charges_in_a_gated_repo_are_the_same_for_every_file(
         guest = XetClient(scene.eve, REPO, query="?create_pr=1").sign_in()
         if way == "object":
             upload = announce(scene.eve, content)["actions"]
-            assert httpx.put(upload["upload"]["href"], content=content).status_code == 200
+            assert lean_http.put(upload["upload"]["href"], content=content).status_code == 200
             assert name_file(scene.eve, content).status_code == 200
         elif way == "chunks":
             guest.upload(content)

@@ -4,6 +4,7 @@ import json
 
 import httpx
 import pytest
+from tests.bed import lean_http
 from tests.bed.people import api, create_token, create_user, link_in, mails_to
 from tests.bed.running_hub import RunningHub
 
@@ -14,7 +15,7 @@ WHOAMI = "/api/whoami-v2"
 
 
 def report(hub: RunningHub, *credentials: str) -> httpx.Response:
-    return httpx.post(hub.url + PATH, json={"credentials": credentials})
+    return lean_http.post(hub.url + PATH, json={"credentials": credentials})
 
 
 @pytest.mark.one_engine
@@ -53,7 +54,7 @@ def test_answer_does_not_reveal_which_tokens_exist(hub: RunningHub) -> None:
 @pytest.mark.one_engine
 def test_reporters_own_token_is_neither_required_nor_checked(hub: RunningHub) -> None:
     headers = {"authorization": "Bearer hf_wrong"}
-    assert httpx.post(hub.url + PATH, json={"credentials": []}, headers=headers).status_code == 202
+    assert lean_http.post(hub.url + PATH, json={"credentials": []}, headers=headers).status_code == 202
 
 
 def test_a_thousand_tokens_may_be_reported_at_once(hub: RunningHub) -> None:
@@ -82,13 +83,13 @@ def test_a_thousand_tokens_may_be_reported_at_once(hub: RunningHub) -> None:
     ],
 )
 def test_malformed_reports_are_rejected(hub: RunningHub, body: object, status: int) -> None:
-    assert httpx.post(hub.url + PATH, json=body).status_code == status
+    assert lean_http.post(hub.url + PATH, json=body).status_code == status
 
 
 @pytest.mark.one_engine
 @pytest.mark.parametrize("content", ["", "{", "\ufeff{}", '{"credentials":["\\ud800"]}'])
 def test_body_that_is_not_json_is_rejected(hub: RunningHub, content: str) -> None:
-    assert httpx.post(hub.url + PATH, content=content).status_code in (400, 422)
+    assert lean_http.post(hub.url + PATH, content=content).status_code in (400, 422)
 
 
 @pytest.mark.one_engine
@@ -96,7 +97,7 @@ def test_form_is_rejected(hub: RunningHub) -> None:
     """So that another site's page cannot send one without a preflight."""
     token = create_token(hub, create_user(hub, "ada"))
     body = json.dumps({"credentials": [token]})
-    assert httpx.post(hub.url + PATH, content=body, headers={"content-type": "text/plain"}).status_code == 415
-    assert httpx.post(hub.url + PATH, data={"credentials": token}).status_code == 415
+    assert lean_http.post(hub.url + PATH, content=body, headers={"content-type": "text/plain"}).status_code == 415
+    assert lean_http.post(hub.url + PATH, data={"credentials": token}).status_code == 415
     with api(hub, token) as client:
         assert client.get(WHOAMI).status_code == 200

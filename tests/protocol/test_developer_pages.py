@@ -10,9 +10,9 @@ from html import unescape
 from pathlib import Path
 from urllib.parse import urlencode
 
-import httpx
 import pytest
 from tests.attacks.test_o25_to_o32_documents import App, described, json_answer
+from tests.bed import lean_http
 from tests.bed.apps import create_app
 from tests.bed.engines import Engine, settings_for
 from tests.bed.people import browser_of, code_on_page, create_organization, create_user, submit
@@ -24,13 +24,13 @@ SIGN_IN, CHECK = "/docs/sign-in", "/docs/cimd"
 
 
 def test_discovery_names_the_page(hub: RunningHub) -> None:
-    said = httpx.get(f"{hub.url}/.well-known/openid-configuration").json()
+    said = lean_http.get(f"{hub.url}/.well-known/openid-configuration").json()
     assert said["service_documentation"] == hub.url + SIGN_IN
-    assert httpx.get(said["service_documentation"]).status_code == 200
+    assert lean_http.get(said["service_documentation"]).status_code == 200
 
 
 def test_contents_have_a_heading_on_a_phone(hub: RunningHub) -> None:
-    page = httpx.get(hub.url + SIGN_IN).text
+    page = lean_http.get(hub.url + SIGN_IN).text
     assert "<summary>Documentation</summary>" in page
     assert 'aria-label="On this page"' in page
 
@@ -81,12 +81,12 @@ def test_python_sample_is_valid_python(hub: RunningHub) -> None:
 
 
 def test_buttons_are_offered(hub: RunningHub) -> None:
-    page = httpx.get(hub.url + SIGN_IN).text
+    page = lean_http.get(hub.url + SIGN_IN).text
     shown = re.findall(r'<img src="(/static/buttons/[\w-]+\.svg)" width="(\d+)" height="(\d+)"', page)
     assert len(shown) == 8
     heights = set()
     for address, width, height in shown:
-        answer = httpx.get(hub.url + address)
+        answer = lean_http.get(hub.url + address)
         assert answer.headers["content-type"] == "image/svg+xml"
         assert answer.headers["access-control-allow-origin"] == "*"
         assert "sandbox" in answer.headers["content-security-policy"]
@@ -97,7 +97,7 @@ def test_buttons_are_offered(hub: RunningHub) -> None:
         heights.add(height)
     assert len(heights) == 4
     assert f"&lt;img src=&#34;{hub.url}/static/buttons/sign-in-light-md.svg&#34;" in page
-    assert httpx.get(f"{hub.url}/static/buttons/hub.css").status_code == 404
+    assert lean_http.get(f"{hub.url}/static/buttons/hub.css").status_code == 404
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.bed import lean_http
 from tests.bed.apps import SCOPES, Client, code_for, create_app, pkce_pair, tokens_for
 from tests.bed.people import api, browser_of, code_on_page, create_organization, create_token, create_user
 from tests.bed.running_hub import RunningHub
@@ -49,7 +50,7 @@ def curl(command: str, **variables: str) -> httpx.Response:
             case _:
                 raise AssertionError(option)
     data = dict(pair.split("=", 1) for pair in form)
-    return httpx.request("POST" if data else "GET", url, data=data or None, headers=headers, auth=auth)
+    return lean_http.request("POST" if data else "GET", url, data=data or None, headers=headers, auth=auth)
 
 
 @pytest.mark.parametrize("confidential", [True, False], ids=["secret", "public"])
@@ -96,7 +97,7 @@ def test_claims_match_the_table(hub: RunningHub) -> None:
 
     hub.call(fill)
     client = create_app(hub, create_user(hub, "olga"), scopes=tuple(SCOPE_NAMES))
-    table = claims_table(httpx.get(hub.url + SIGN_IN).text)
+    table = claims_table(lean_http.get(hub.url + SIGN_IN).text)
     always = table.pop("any")
     for scope in sorted(SCOPE_NAMES - {"openid"}):
         tokens = tokens_for(client, ada, scope=f"openid {scope}", nonce="n")
@@ -107,7 +108,7 @@ def test_claims_match_the_table(hub: RunningHub) -> None:
     assert set(table) <= SCOPE_NAMES
     # An app has to ask for `groups`.
     known = {"groups"}.union(*always, *(names for pair in table.values() for names in pair))
-    discovered = httpx.get(f"{hub.url}/.well-known/openid-configuration").json()["claims_supported"]
+    discovered = lean_http.get(f"{hub.url}/.well-known/openid-configuration").json()["claims_supported"]
     assert (set(discovered), len(discovered)) == (known, len(known))
 
 
@@ -123,7 +124,7 @@ def test_every_organization_is_listed_with_the_role_only_where_granted(hub: Runn
     every = {"sub", "name", "preferred_username", "picture"}
     ticked = {"roleInOrg", "plan", "securityRestrictions", "resourceGroups"}
     assert listed == {acme.id: every | ticked, other.id: every}
-    page = re.sub(r"</?code>", "", httpx.get(hub.url + SIGN_IN).text)
+    page = re.sub(r"</?code>", "", lean_http.get(hub.url + SIGN_IN).text)
     assert "lists all of the user's organizations, with sub, name, preferred_username, picture." in page
     assert "Only organizations that the user ticked have roleInOrg: base access decisions on it." in page
 
@@ -140,7 +141,7 @@ def test_lifetimes_and_grants_match_the_page(hub: RunningHub) -> None:
     ):
         assert f"<dt>{what}</dt><dd>{how_long}</dd>" in page
     assert "<dt>Access token</dt><dd>2 hours" in page
-    grants = httpx.get(f"{hub.url}/.well-known/openid-configuration").json()["grant_types_supported"]
+    grants = lean_http.get(f"{hub.url}/.well-known/openid-configuration").json()["grant_types_supported"]
     assert re.findall(r'<tr><th scope="row"><code>([\w:]+(?:-type:[\w-]+)?)</code></th><td><span', page) == grants
 
 
@@ -153,16 +154,16 @@ def test_page_says_where_an_organizations_id_is_found(hub: RunningHub) -> None:
         assert 'data-copy="organization-id"' in settings
         docs = re.sub(r"</?code>", "", browser.get(SIGN_IN).text)
     assert "_id in /api/organizations/NAME/overview" in docs
-    assert httpx.get(f"{hub.url}/api/organizations/acme/overview").json()["_id"] == acme.id
+    assert lean_http.get(f"{hub.url}/api/organizations/acme/overview").json()["_id"] == acme.id
 
 
 def test_docs_index_links_to_every_page(hub: RunningHub) -> None:
-    page = httpx.get(f"{hub.url}/docs").text
+    page = lean_http.get(f"{hub.url}/docs").text
     assert '<a href="/docs">Docs</a>' in page, "in the footer of every page"
     found = re.findall(r'<li><a href="(/docs/[\w-]+)">', page)
     assert found == ["/docs/sign-in", "/docs/cimd", "/docs/protect", "/docs/webhooks", "/docs/api"]
     for address in found:
-        shown = httpx.get(hub.url + address)
+        shown = lean_http.get(hub.url + address)
         assert shown.status_code == 200
         in_navigation = f'<li><a href="{address}" aria-current="page">' in shown.text
         assert in_navigation, f"{address} is beside its neighbours"
@@ -174,8 +175,8 @@ def shape_of(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]
 
 
 def test_api_page_shows_form_fields(hub: RunningHub) -> None:
-    document = httpx.get(f"{hub.url}/api/openapi.json").json()
-    page = httpx.get(f"{hub.url}/docs/api/sign-in").text
+    document = lean_http.get(f"{hub.url}/api/openapi.json").json()
+    page = lean_http.get(f"{hub.url}/docs/api/sign-in").text
     for path, name in (
         ("/oauth/token", "TokenRequest"),
         ("/oauth/revoke", "SubmittedToken"),
@@ -195,7 +196,7 @@ def test_answers_about_users_and_tokens_match_their_schema(hub: RunningHub) -> N
     create_organization(hub, "acme", ada, plan="team")
     client = create_app(hub, olga, scopes=(*SCOPES, "read-billing"), refresh_tokens=True)
     tokens = tokens_for(client, ada)
-    document = httpx.get(f"{hub.url}/api/openapi.json").json()
+    document = lean_http.get(f"{hub.url}/api/openapi.json").json()
 
     def answer(path: str, method: str) -> dict[str, Any]:
         return document["paths"][path][method]["responses"]["200"]["content"]["application/json"]["schema"]

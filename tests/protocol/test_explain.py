@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 import httpx
 import pytest
+from tests.bed import lean_http
 from tests.bed.apps import REDIRECT, Client, approve, code_for, create_app, pkce_pair, redirect_parameters, tokens_for
 from tests.bed.cimd_documents import store_document
 from tests.bed.dump import dump
@@ -39,10 +40,10 @@ def test_every_error_of_an_endpoint_has_an_error_uri(hub: RunningHub) -> None:
     client = create_app(hub, olga)
     wrong = (client.id, "wrong")
     asked: list[Callable[[], httpx.Response]] = [
-        lambda: httpx.post(f"{hub.url}/oauth/token", data={"grant_type": "magic"}, auth=client.basic),
-        lambda: httpx.post(f"{hub.url}/oauth/token", data={"grant_type": "refresh_token"}, auth=wrong),
-        lambda: httpx.post(f"{hub.url}/oauth/revoke", data={}, auth=client.basic),
-        lambda: httpx.post(f"{hub.url}/oauth/introspect", data={"token": "x"}, auth=wrong),
+        lambda: lean_http.post(f"{hub.url}/oauth/token", data={"grant_type": "magic"}, auth=client.basic),
+        lambda: lean_http.post(f"{hub.url}/oauth/token", data={"grant_type": "refresh_token"}, auth=wrong),
+        lambda: lean_http.post(f"{hub.url}/oauth/revoke", data={}, auth=client.basic),
+        lambda: lean_http.post(f"{hub.url}/oauth/introspect", data={"token": "x"}, auth=wrong),
     ]
     for ask in asked:
         answer = ask()
@@ -57,14 +58,14 @@ def test_no_error_uri_where_nothing_is_stored(hub: RunningHub) -> None:
     ada, client, document = create_user(hub, "ada"), create_app(hub, create_user(hub, "olga")), store_document(hub)
     token, fly = f"{hub.url}/oauth/token", {"grant_type": "fly"}
     asked: list[Callable[[], httpx.Response]] = [
-        lambda: httpx.post(token, content=b"x", headers={"content-type": "text/plain"}),
-        lambda: httpx.post(token, json=[1]),
-        lambda: httpx.get(token),
-        lambda: httpx.post(token, data=fly),
-        lambda: httpx.post(f"{token}?client_id={client.id}", data=fly),
-        lambda: httpx.post(token, data={**fly, "client_id": "nobody"}),
-        lambda: httpx.post(token, data={**fly, "client_id": document.id}),
-        lambda: httpx.get(f"{hub.url}/oauth/userinfo"),
+        lambda: lean_http.post(token, content=b"x", headers={"content-type": "text/plain"}),
+        lambda: lean_http.post(token, json=[1]),
+        lambda: lean_http.get(token),
+        lambda: lean_http.post(token, data=fly),
+        lambda: lean_http.post(f"{token}?client_id={client.id}", data=fly),
+        lambda: lean_http.post(token, data={**fly, "client_id": "nobody"}),
+        lambda: lean_http.post(token, data={**fly, "client_id": document.id}),
+        lambda: lean_http.get(f"{hub.url}/oauth/userinfo"),
     ]
     for ask in asked:
         answer = ask()
@@ -80,7 +81,7 @@ def test_owner_finds_the_explained_request(hub: RunningHub) -> None:
     olga = create_user(hub, "olga")
     client = create_app(hub, olga)
     with browser_of(hub, olga) as owner:
-        refused = httpx.post(f"{hub.url}/oauth/token", data={"grant_type": "fly"}, auth=client.basic)
+        refused = lean_http.post(f"{hub.url}/oauth/token", data={"grant_type": "fly"}, auth=client.basic)
         until(lambda: owner.get(refused.json()["error_uri"]).status_code == 200)
         sent_back = redirect_parameters(owner.get(client.address(scope="fly")))
         until(lambda: owner.get(sent_back["error_uri"]).status_code == 200)
@@ -228,10 +229,10 @@ def test_no_secret_is_stored(hub: RunningHub) -> None:
         "prompt": tokens["id_token"],
         client.secret or "": "x",
     }
-    httpx.post(token, data=everything, auth=client.basic)
-    httpx.post(token, data={**everything, "client_id": client.id, "client_secret": f"{client.secret}"})
-    httpx.post(token, data={**everything, "client_id": client.id}, auth=client.basic)
-    httpx.post(f"{hub.url}/oauth/revoke", data={**everything, "token": "x"}, auth=(client.id, "wrong"))
+    lean_http.post(token, data=everything, auth=client.basic)
+    lean_http.post(token, data={**everything, "client_id": client.id, "client_secret": f"{client.secret}"})
+    lean_http.post(token, data={**everything, "client_id": client.id}, auth=client.basic)
+    lean_http.post(f"{hub.url}/oauth/revoke", data={**everything, "token": "x"}, auth=(client.id, "wrong"))
     with browser_of(hub, ada) as browser:
         browser.get(client.address(**everything, state=verifier, nonce=verifier, login_hint=ada.email))
         browser.get(client.address(**{**everything, "redirect_uri": REDIRECT}, state=verifier, id_token_hint=code))
@@ -257,7 +258,7 @@ def test_latest_fifty_refusals_of_an_app_are_stored(hub: RunningHub) -> None:
 
     def refuse(app: Client, number: int) -> None:
         headers = {"x-request-id": f"request-{number:04d}"}
-        httpx.get(hub.url + app.address(scope=f"number-{number}"), headers=headers)
+        lean_http.get(hub.url + app.address(scope=f"number-{number}"), headers=headers)
 
     refuse(other, 9999)
     for number in range(60):
@@ -297,12 +298,12 @@ def test_flood_of_refusals_is_limited(hub: RunningHub) -> None:
     client, quiet = create_app(hub, olga), create_app(hub, olga)
     for number in range(40):
         assert (
-            redirect_parameters(httpx.get(hub.url + client.address(scope=f"number-{number}")))["error"]
+            redirect_parameters(lean_http.get(hub.url + client.address(scope=f"number-{number}")))["error"]
             == "invalid_scope"
         )
     for number in range(40):
-        httpx.post(f"{hub.url}/oauth/token", data={"grant_type": "x", "client_id": f"nobody-{number}"})
-    httpx.get(hub.url + quiet.address(scope="fly"))
+        lean_http.post(f"{hub.url}/oauth/token", data={"grant_type": "x", "client_id": f"nobody-{number}"})
+    lean_http.get(hub.url + quiet.address(scope="fly"))
     until(lambda: len(stored_refusals(hub, quiet)) == 1)
     assert len(stored_refusals(hub, client)) == 20
 
@@ -312,7 +313,7 @@ def test_flood_of_refusals_is_limited(hub: RunningHub) -> None:
 
     assert hub.call(every) == 21
     hub.clock.advance(60)
-    httpx.get(hub.url + client.address(scope="fly"))
+    lean_http.get(hub.url + client.address(scope="fly"))
     until(lambda: len(stored_refusals(hub, client)) == 21)
 
 
@@ -320,10 +321,10 @@ def test_reused_request_id_refers_to_the_first_request(hub: RunningHub) -> None:
     ada, olga = create_user(hub, "ada"), create_user(hub, "olga")
     mine, theirs = create_app(hub, ada), create_app(hub, olga)
     headers = {"x-request-id": "chosen-by-caller"}
-    httpx.get(hub.url + theirs.address(scope="fly"), headers=headers)
+    lean_http.get(hub.url + theirs.address(scope="fly"), headers=headers)
     until(lambda: len(stored_refusals(hub, theirs)) == 1)
-    httpx.get(hub.url + mine.address(scope="swim"), headers=headers)
-    httpx.get(hub.url + mine.address(scope="walk"))
+    lean_http.get(hub.url + mine.address(scope="swim"), headers=headers)
+    lean_http.get(hub.url + mine.address(scope="walk"))
     until(lambda: len(stored_refusals(hub, mine)) == 1)
     with browser_of(hub, ada) as stranger, browser_of(hub, olga) as owner:
         assert stranger.get("/oauth/explain/chosen-by-caller").status_code == 403
@@ -335,7 +336,7 @@ def test_refusals_are_deleted_with_the_app_and_not_in_the_audit_log(hub: Running
     acme = create_organization(hub, "acme", olga)
     hub.clock.advance(1)
     client = create_app(hub, organization=acme)
-    httpx.get(hub.url + client.address(scope="fly"))
+    lean_http.get(hub.url + client.address(scope="fly"))
     until(lambda: len(stored_refusals(hub, client)) == 1)
     assert sorted(entry["type"] for entry in entries_of(hub, acme)) == ["oauth.create_app", "org.create"]
     with browser_of(hub, olga) as owner:
@@ -348,14 +349,14 @@ def test_client_id_in_the_query_is_ignored_at_the_token_endpoint(hub: RunningHub
     """Only parameters that the endpoint reads identify the app."""
     olga = create_user(hub, "olga")
     client = create_app(hub, olga)
-    answer = httpx.post(f"{hub.url}/oauth/token?client_id={client.id}", data={"grant_type": "x"})
+    answer = lean_http.post(f"{hub.url}/oauth/token?client_id={client.id}", data={"grant_type": "x"})
     assert "error_uri" not in answer.json()
-    httpx.get(hub.url + client.address(scope="fly"))
+    lean_http.get(hub.url + client.address(scope="fly"))
     until(lambda: len(stored_refusals(hub, client)) == 1)
 
 
 def test_non_ascii_header_is_rejected_cleanly(hub: RunningHub) -> None:
     for header in ("Basic \xe9\xe9", "Basic =", "Basic", "Basic YQ==", "Basic /w=="):
         headers = {b"authorization": header.encode("latin-1")}
-        answer = httpx.post(f"{hub.url}/oauth/token", data={"grant_type": "refresh_token"}, headers=headers)
+        answer = lean_http.post(f"{hub.url}/oauth/token", data={"grant_type": "refresh_token"}, headers=headers)
         assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client"), header

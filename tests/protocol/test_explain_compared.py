@@ -2,6 +2,7 @@
 
 import httpx
 import pytest
+from tests.bed import lean_http
 from tests.bed.apps import REDIRECT, Client, code_for, create_app, pkce_pair, tokens_for
 from tests.bed.error_explanations import NO_DIFFERENCE, explanation_page, path_of, row
 from tests.bed.exchange import GRANT, create_exchange_app, send_exchange
@@ -121,26 +122,26 @@ def test_differences_at_the_token_endpoint_are_marked(hub: RunningHub) -> None:
         def page_of(answer: httpx.Response) -> str:
             return explanation_page(owner, path_of(hub, answer.json()["error_uri"]))
 
-        alone = page_of(httpx.post(token, data={**grant, "client_id": confidential.id}))
+        alone = page_of(lean_http.post(token, data={**grant, "client_id": confidential.id}))
         assert row(alone, "client") == ("<mark>client ID alone</mark>", "an app with a secret")
-        wrong = page_of(httpx.post(token, data=grant, auth=(confidential.id, "wrong")))
+        wrong = page_of(lean_http.post(token, data=grant, auth=(confidential.id, "wrong")))
         assert row(wrong, "client") == ("<mark>client ID and secret, with HTTP Basic</mark>", "another secret")
-        needless = page_of(httpx.post(token, json={**grant, "client_id": public.id, "client_secret": "mine"}))
+        needless = page_of(lean_http.post(token, json={**grant, "client_id": public.id, "client_secret": "mine"}))
         assert row(needless, "client") == ("<mark>client ID and secret, in the body</mark>", "an app without a secret")
-        kind = page_of(httpx.post(token, data={"grant_type": "password"}, auth=confidential.basic))
+        kind = page_of(lean_http.post(token, data={"grant_type": "password"}, auth=confidential.basic))
         assert row(kind, "grant_type")[0] == "<mark>password</mark>"
-        twice = page_of(httpx.post(token, data={**grant, "client_secret": "x"}, auth=confidential.basic))
+        twice = page_of(lean_http.post(token, data={**grant, "client_secret": "x"}, auth=confidential.basic))
         assert row(twice, "client")[0] == "<mark>client ID and secret, with HTTP Basic and in the body</mark>"
         bearer = {"authorization": "Bearer x"}
-        other = page_of(httpx.post(token, data={**grant, "client_id": confidential.id}, headers=bearer))
+        other = page_of(lean_http.post(token, data={**grant, "client_id": confidential.id}, headers=bearer))
         assert row(other, "client")[0] == "<mark>an Authorization header other than Basic</mark>"
-        without = page_of(httpx.post(token, data={"grant_type": "refresh_token"}, auth=confidential.basic))
+        without = page_of(lean_http.post(token, data={"grant_type": "refresh_token"}, auth=confidential.basic))
         assert row(without, "refresh_token")[0] == "<mark>not sent</mark>"
-        code = page_of(httpx.post(token, data=grant, auth=confidential.basic))
+        code = page_of(lean_http.post(token, data=grant, auth=confidential.basic))
         assert "<mark>" not in code
         assert NO_DIFFERENCE in code
         assert "Also sent: <code>code</code>. Their values are not stored." in code
-        about_tokens = httpx.post(f"{hub.url}/oauth/introspect", data={"token": "x", "client_id": public.id})
+        about_tokens = lean_http.post(f"{hub.url}/oauth/introspect", data={"token": "x", "client_id": public.id})
         asking = page_of(about_tokens)
         assert row(asking, "client") == (
             "<mark>client ID alone</mark>",
@@ -173,7 +174,7 @@ def test_refused_exchange_names_its_cause_and_not_the_secret(hub: RunningHub) ->
         assert "Token exchange needs the Enterprise plan." in page
         assert GRANT in row(page, "grant_type")[1], "this app has it; the plan is what is missing"
         body = {"client_id": may.id, "client_secret": may.secret or ""}
-        refused = httpx.post(f"{hub.url}/oauth/token", data={"grant_type": GRANT, **body})
+        refused = lean_http.post(f"{hub.url}/oauth/token", data={"grant_type": GRANT, **body})
         page = explanation_page(owner, path_of(hub, refused.json()["error_uri"]))
         assert row(page, "client") == ("<mark>client ID and secret, in the body</mark>", "an app with a secret")
 
