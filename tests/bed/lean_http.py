@@ -41,7 +41,7 @@ class LeanClient(httpx.Client):
 
 
 def request(method: str, url: str, **options: Any) -> httpx.Response:
-    """Send a request on a connection of its own. httpx's functions load certificates, in 60 ms of CPU time."""
+    """Send a request on a connection of its own. httpx's functions create a TLS context for each."""
     with LeanClient(timeout=60) as client:
         return client.request(method, url, **options)
 

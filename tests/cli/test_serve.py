@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.bed.concurrency import run_concurrently
-from tests.bed.lean_http import LeanClient
+from tests.bed.lean_http import get
 from tests.bed.processes import (
     HUBGATE,
     TEST_BUILD,
@@ -46,12 +46,6 @@ def started_before(tmp_path: Path, earlier_start: Path) -> Path:
     """A folder with the data of an earlier start: a new Python process takes long to create the schema."""
     shutil.copytree(earlier_start, tmp_path / "var")
     return tmp_path
-
-
-def get(url: str) -> httpx.Response:
-    """Without certificates, which httpx.get loads each time."""
-    with LeanClient(timeout=20) as client:
-        return client.get(url)
 
 
 def address_of(url: str) -> tuple[str, int]:
