@@ -34,9 +34,9 @@ def subsets(names: Iterable[str]) -> st.SearchStrategy[frozenset[str]]:
     return st.one_of(st.sampled_from(edges), any_of_them)
 
 
-# Where all values can be listed, one draw is enough.
 scope_sets = subsets(SCOPE_NAMES)
 grants = st.fixed_dictionaries({}, optional=dict.fromkeys(ORGS, scope_sets))
+# Where all values can be listed, one draw is enough.
 memberships = st.sampled_from(
     [
         {org: role for org, role in zip(ORGS, roles, strict=True) if role is not None}

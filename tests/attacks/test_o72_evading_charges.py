@@ -162,9 +162,8 @@ def test_o72_file_announced_twice_is_charged_by_its_larger_size(scene: PublicRep
         if number:
             assert (answer.status_code, TOO_MUCH in answer.json()["message"]) == (403, True), answer.text
             return
-        assert (
-            lean_http.put(answer.json()["objects"][0]["actions"]["upload"]["href"], content=content).status_code == 200
-        )
+        upload = answer.json()["objects"][0]["actions"]["upload"]
+        assert lean_http.put(upload["href"], content=content).status_code == 200
 
 
 def test_o72_guests_cannot_continue_once_pull_requests_are_disabled(scene: PublicRepo) -> None:

@@ -1,7 +1,7 @@
 // Marks those of the elements that axe-core's rule about contrast has to check: of each appearance that has not passed
 // it before, the first. The appearance is what the rule depends on: the font, the colours, what the ancestors paint
-// behind the text, whether the control is disabled. Text that may stand outside its ancestors has none and is always
-// marked.
+// behind the text, whether the control is disabled. Text that may stand outside its ancestors has no appearance
+// and is always marked.
 ([elements, passed, mark]) => {
     const hash = (text) => [...text].reduce((sum, char) => (Math.imul(sum, 31) + char.codePointAt(0)) | 0, 0);
     const nothing = "rgba(0, 0, 0, 0),none,1,none,normal,none,none";

@@ -184,7 +184,7 @@ def branching(levels: int, width: int) -> list[Object]:
     return trees
 
 
-@pytest.mark.parametrize("trees", [nested(101), nested(10_000), branching(10, 10), branching(2, 1001)])
+@pytest.mark.parametrize("trees", [nested(101), nested(20_000), branching(10, 10), branching(2, 1001)])
 def test_trees_too_large_to_walk_are_rejected(sqlite_scene: Scene, trees: list[Object]) -> None:
     before, head = files(sqlite_scene), commit(trees[-1])
     # A commit on top, so that none of this is at the tip.
@@ -228,8 +228,8 @@ def test_pack_with_missing_objects_is_rejected(scene: Scene) -> None:
 
 
 def test_gzip_bomb_is_rejected(sqlite_scene: Scene) -> None:
-    """A megabyte of gzip that expands to 256, to either service."""
-    bomb = zeros(256, 31)
+    """A few megabytes of gzip that expand to a gigabyte, to either service."""
+    bomb = zeros(1024, 31)
     before = files(sqlite_scene)
     answer = push(sqlite_scene.hub.url, sqlite_scene.token, bomb, **{"content-encoding": "gzip"})
     assert (answer.status_code, answer.text) == (400, "The request is not in packet lines.\n")

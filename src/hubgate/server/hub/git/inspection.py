@@ -135,11 +135,11 @@ async def has_unreachable_objects(quarantine: Quarantine, tips: Sequence[str]) -
 
 
 async def commits_among(quarantine: Quarantine, shas: Collection[str]) -> set[str]:
-    """Those objects that are commits. All must exist."""
+    """The objects that are commits. All objects must exist."""
 
     def work() -> set[str]:
-        headers = quarantine.opened().odb
-        return {sha for sha in set(shas) if headers.read_header(sha)[0] == ObjectType.COMMIT}
+        objects = quarantine.opened().odb
+        return {sha for sha in set(shas) if objects.read_header(sha)[0] == ObjectType.COMMIT}
 
     return await in_thread(work)
 
@@ -156,6 +156,7 @@ async def paths_of(quarantine: Quarantine, tips: Sequence[str], shas: set[str]) 
         async with asyncio.timeout(PATH_SEARCH_SECONDS):
             async for lines in _lines(process.stdout):
                 for line in lines:
+                    # A path may have megabytes, and only its start is shown.
                     sha, _, path = line[:1000].decode(errors="replace").partition(" ")
                     if sha in shas and path:
                         found.setdefault(sha, path[:200])

@@ -135,6 +135,6 @@ async def _connect(sockets: Sequence[socket.socket]) -> list[_Stream]:
 
 def _abort(streams: Sequence[_Stream]) -> None:
     for _, writer in streams:
-        # asyncio cannot abort what was closed with unsent data, and has been sent since.
+        # After `close`, asyncio drops the transport once its data is sent; `abort` would then raise AttributeError.
         if not writer.is_closing() or writer.transport.get_write_buffer_size():
             writer.transport.abort()

@@ -4,10 +4,8 @@ import asyncio
 import logging
 import random
 import ssl
-import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
-from importlib.util import find_spec
 from time import monotonic
 
 import httpx
@@ -20,10 +18,6 @@ from hubgate.server.objects.s3.answers import Error, error_of
 from hubgate.server.objects.s3.signatures import EMPTY_DIGEST, Signer, encoded
 
 log = logging.getLogger("hubgate.objects")
-
-# httpcore tries to import it at each lock; searching all folders in vain takes half of the CPU time of a request.
-if find_spec("sniffio") is None:
-    sys.modules["sniffio"] = None  # type: ignore[assignment]
 
 # Listings have a thousand names.
 _LONGEST_ANSWER = 8 * 1024 * 1024
