@@ -115,6 +115,18 @@ async def test_stopping_ends_processes_that_left_their_session(tmp_path: Path) -
         assert bed.lines == ["forked"]
 
 
+async def test_app_that_is_stopped_while_its_sandbox_starts_ends(tmp_path: Path) -> None:
+    """Bubblewrap's first child does not end with it until it has asked the kernel for that."""
+    async with spaces_bed(tmp_path) as bed:
+        for _ in range(10):
+            running = await bed.start(bed.with_code(SERVER))
+            async with asyncio.timeout(20):
+                while len(running.processes()) < 2:
+                    await asyncio.sleep(0)
+                await running.stop(0)
+            assert running.processes() == set()
+
+
 async def test_fork_bomb_stays_within_its_limit(tmp_path: Path) -> None:
     code = """
         import os, time

@@ -50,6 +50,7 @@ class Sandbox:
         self._reader = OutputReader(output, log)
         self._output = asyncio.create_task(self._reader.run())
         self._watch = asyncio.create_task(self._watch_limits())
+        self._group_ended: asyncio.Task[None] | None = None
         self._ended = asyncio.create_task(self._end())
 
     @property
@@ -68,6 +69,14 @@ class Sandbox:
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
+        # If bubblewrap is killed while it starts, its children survive. They have its output open, and until that is
+        # closed, asyncio does not report the exit.
+        self._end_group()
+
+    def _end_group(self) -> "asyncio.Task[None]":
+        if self._group_ended is None:
+            self._group_ended = asyncio.create_task(self._group.end())
+        return self._group_ended
 
     async def _end(self) -> Exit:
         status = await self._process.wait()
@@ -76,7 +85,7 @@ class Sandbox:
         most = self._group.most_memory()
         # Nothing of the sandbox outlives bubblewrap's first process; the group is the proof.
         try:
-            await self._group.end()
+            await self._end_group()
             self._reader.finish()
             async with asyncio.timeout(OUTPUT_SECONDS):
                 await self._output
