@@ -1,12 +1,13 @@
 """Runs the suite as two pytest processes at once; `make test` and `make test-all` call it.
 
-Fault tests mostly wait for processes to die and to start, so they run beside the others with separate workers. Their
-output follows when both are finished. Ctrl-C reaches both, and the exit status is 0 only if both passed.
+Fault tests mostly wait for processes to die and to start, so they run beside the others with separate workers, and with
+a higher priority: a process that misses its heartbeats because it gets no CPU time looks dead. Their output follows when both are finished. Ctrl-C reaches both, and the exit status is 0 only if both passed.
 
     python -m tests.bed.groups WORKERS FAULT_WORKERS [options of pytest]
 """
 
 import contextlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -16,12 +17,16 @@ from tests.bed.processes import ROOT
 from tests.bed.times import FOLDER
 
 
+_NICENESS = 5
+
+
 def run(workers: str, fault_workers: str, options: list[str]) -> int:
     _compile_tests()
     with tempfile.TemporaryFile() as faults_output:
         faults = _start("faults", fault_workers, ["tests/faults", *options], faults_output)
         # Selected by folder, not by marker, so that the workers of the fault tests need not import all other tests.
         others = _start("others", workers, ["--ignore", "tests/faults", *options], None)
+        os.setpriority(os.PRIO_PROCESS, others.pid, _NICENESS)
         statuses = {"all other tests": _finished(others), "fault tests": _finished(faults)}
         faults_output.seek(0)
         print("\n======== fault tests ========", flush=True)

@@ -79,25 +79,23 @@ def test_stopping_process_hands_over_at_once(store: Store, watchers: Watchers) -
 
 def test_frozen_owner_is_replaced_and_changes_nothing_later(store: Store, watchers: Watchers) -> None:
     """It neither stores nor sends anything for webhooks that it lost, and takes part again under a new id."""
-    requested: list[str] = []
-
-    def answer(name: str) -> tuple[float, int]:
-        """The first responses arrive while the process is frozen. Their results would be new attempts."""
-        requested.append(name)
-        return (2.0, 500) if len(requested) <= 3 else (0.0, 200)
-
-    watchers.answer = answer
+    watchers.answer = lambda _: None
     scenario = create_scenario(store, watchers)
+    # A deadline that is later than the takeover.
+    pace = {"TEST_PACE": "6,30"}
     with (
         scenario.hub("--deliver", "off") as hub,
         scenario.client(hub) as ada,
-        scenario.delivering() as frozen,
+        scenario.delivering(**pace) as frozen,
     ):
         acknowledged = scenario.change_all(ada, "ada/two", times=3)
         until(lambda: watchers.waiting == 3)
         scenario.freeze(frozen)
+        # These responses reach the process when it is resumed. Their results would be new attempts.
+        watchers.respond(500)
+        watchers.answer = lambda _: (0.0, 200)
         before = scenario.rows(OWNERS)
-        with scenario.delivering():
+        with scenario.delivering(**pace):
             scenario.until_settled()
             recorded = scenario.rows(RECORDED)
             deliveries: set[object] = {row[0] for row in recorded}

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tests.faults.history import Change, ReceivedRequest
 
@@ -18,7 +19,8 @@ from tests.faults.history import Change, ReceivedRequest
 @dataclass
 class Watchers:
     host: str = "127.0.0.1"
-    # The delay in seconds and the status of the response, by the webhook's path; None hangs until the connection ends.
+    # The delay in seconds and the status of the response, by the webhook's path; None hangs until the connection ends,
+    # or until `respond` is called.
     answer: Callable[[str], tuple[float, int] | None] = lambda _: (0.0, 200)
     received: list[ReceivedRequest] = field(default_factory=list)
     # The number of requests without a response.
@@ -29,12 +31,17 @@ class Watchers:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self._open: set[asyncio.Task[None]] = set()
+        self._hanging: set[asyncio.Future[tuple[float, int]]] = set()
         self._server: asyncio.Server | None = None
         self._port = 0
         self.listen()
 
     def url(self, name: str) -> str:
         return f"http://{self.host}:{self._port}/{name}"
+
+    def respond(self, status: int) -> None:
+        """Respond to all requests that hang."""
+        self._run(self._respond(status))
 
     def stop_listening(self) -> None:
         """Close the port and every connection."""
@@ -55,6 +62,10 @@ class Watchers:
     async def _listen(self) -> None:
         self._server = await asyncio.start_server(self._serve, self.host, self._port, backlog=2048)
         self._port = self._server.sockets[0].getsockname()[1]
+
+    async def _respond(self, status: int) -> None:
+        for each in self._hanging:
+            each.set_result((0.0, status))
 
     async def _stop_listening(self) -> None:
         if self._server is not None:
@@ -90,7 +101,11 @@ class Watchers:
             answer = self.answer(address)
             # No second request is sent before the first is answered, so readable data means that the connection ended.
             disconnect = asyncio.ensure_future(reader.read(1))
-            done, _ = await asyncio.wait([disconnect], timeout=None if answer is None else answer[0])
+            if answer is None:
+                answer = await self._hang(disconnect)
+            if answer is not None:
+                await asyncio.wait([disconnect], timeout=answer[0])
+            done = disconnect.done()
             if not done:
                 disconnect.cancel()
                 await asyncio.gather(disconnect, return_exceptions=True)
@@ -106,6 +121,17 @@ class Watchers:
             request = _received_request(address, headers, body, began)
             self.received.append(replace(request, status=status, was_dropped=was_dropped))
         return not done
+
+    async def _hang(self, disconnect: "asyncio.Future[bytes]") -> tuple[float, int] | None:
+        """The response given to `respond`; None if the connection ends before."""
+        response: asyncio.Future[tuple[float, int]] = self._loop.create_future()
+        self._hanging.add(response)
+        try:
+            either: list[asyncio.Future[Any]] = [disconnect, response]
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            return response.result() if response.done() else None
+        finally:
+            self._hanging.discard(response)
 
 
 def _received_request(address: str, headers: dict[str, str], body: bytes, began: float) -> ReceivedRequest:
