@@ -1,7 +1,8 @@
 """Runs the suite as two pytest processes at once; `make test` and `make test-all` call it.
 
 Fault tests mostly wait for processes to die and to start, so they run beside the others with separate workers, and with
-a higher priority: a process that misses its heartbeats because it gets no CPU time looks dead. Their output follows when both are finished. Ctrl-C reaches both, and the exit status is 0 only if both passed.
+a higher priority: a process that misses its heartbeats because it gets no CPU time looks dead. Their output follows
+when both are finished. Ctrl-C reaches both, and the exit status is 0 only if both passed.
 
     python -m tests.bed.groups WORKERS FAULT_WORKERS [options of pytest]
 """
@@ -16,7 +17,7 @@ from typing import IO, Any
 from tests.bed.processes import ROOT
 from tests.bed.times import FOLDER
 
-
+# Of all tests but the fault tests.
 _NICENESS = 5
 
 
