@@ -1,6 +1,7 @@
 """The built wheel: its contents, its command, and a hub that runs from it."""
 
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -56,3 +57,18 @@ def test_hub_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:
             assert styles
             assert [client.get(style).status_code for style in styles] == [200] * len(styles)
         assert hub.stop() == 0
+    # Processes that start later need not compile the templates of this page.
+    assert len(list((installed / "hubgate/server/web/templates/__pycache__").iterdir())) > 1
+
+
+def test_pages_work_if_compiled_templates_cannot_be_stored(installed: Path, tmp_path: Path) -> None:
+    """As in an installation that belongs to another user."""
+    folder = installed / "hubgate/server/web/templates/__pycache__"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.symlink_to(tmp_path / "nowhere")
+    command = [str(installed / "bin/hubgate"), "serve"]
+    with hub_process(tmp_path, "--deliver", "off", program=command, new=True, PYTHONPATH=str(installed)) as hub:
+        with hub.client() as client:
+            assert client.get("/login").status_code == 200
+        assert hub.stop() == 0
+    folder.unlink()
