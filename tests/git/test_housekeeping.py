@@ -1,6 +1,8 @@
 """Housekeeping on disk: few packs, nothing lost, and leftovers are deleted in time."""
 
 import os
+import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -93,6 +95,27 @@ def test_leftovers_are_deleted_in_time(scene: Scene) -> None:
     }
     assert scene.client.get("/api/models/ada/other").status_code == 200
     assert scene.clone("one", "ada/other").head()
+
+
+@pytest.mark.one_engine
+def test_uploads_that_end_during_housekeeping_do_not_disturb_it(scene: Scene) -> None:
+    """Their folders are deleted while housekeeping reads them."""
+    incoming, stop = scene.hub.settings.data_dir / "repos/incoming", threading.Event()
+
+    def upload() -> None:
+        while not stop.is_set():
+            for number in range(50):
+                (incoming / f"upload/{number}").mkdir(parents=True)
+            shutil.rmtree(incoming / "upload")
+
+    uploading = threading.Thread(target=upload)
+    uploading.start()
+    try:
+        for _ in range(50):
+            tidy(scene)
+    finally:
+        stop.set()
+        uploading.join()
 
 
 def test_housekeeping_waits_for_a_backup(scene: Scene) -> None:

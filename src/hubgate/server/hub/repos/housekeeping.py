@@ -7,6 +7,7 @@ during a backup.
 
 import contextlib
 import logging
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -78,7 +79,9 @@ class Housekeeping:
                 self._round = self.repos.folders.all()
                 folders = await in_thread(lambda: list(islice(self._round, REPOS_PER_STEP)))
             for folder in folders:
-                await self._maintain(folder)
+                # The repo may be deleted meanwhile.
+                with contextlib.suppress(FileNotFoundError):
+                    await self._maintain(folder)
             more_guests = await self._guests.step()
             more_files = await self._large_files.step()
             more_xorbs = await self._xorbs.step() or await self._lost_xorbs.step()
@@ -125,7 +128,9 @@ class Housekeeping:
 
     def _is_older(self, path: Path, age: int) -> bool:
         """Whether the newest file in a path is at least `age` old."""
-        newest = max((_changed_at(inside) for inside in (path, *path.rglob("*"))), default=0)
+        # Not with rglob, which fails if an upload that ends deletes its folder meanwhile.
+        inside = (Path(at, name) for at, folders, files in os.walk(path) for name in (*folders, *files))
+        newest = max(map(_changed_at, (path, *inside)))
         return self.repos.clock() - newest >= age
 
 
