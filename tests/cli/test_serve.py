@@ -112,6 +112,7 @@ def test_endless_requests_do_not_delay_the_stop(tmp_path: Path) -> None:
         started = time.monotonic()
         assert run_concurrently([hub.stop for hub in hubs]) == [0, 0]
         assert time.monotonic() - started < 10.5
+        assert [line for hub in hubs for line in hub.errors.splitlines() if '"level":"error"' in line] == []
 
 
 def test_an_idle_connection_does_not_delay_the_stop(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 
 from hubgate.server.http.asgi import ASGIApp
 
+log = logging.getLogger("hubgate.worker")
+
 OnReady = Callable[[], None]
 OnStop = Callable[[], None]
 
@@ -87,7 +89,6 @@ async def serve_with_uvicorn(
         server_header=False,
         # `trusted_proxies` decides which forwarding headers to trust; uvicorn would trust every local peer.
         proxy_headers=False,
-        timeout_graceful_shutdown=GRACE_SECONDS,
         h11_max_incomplete_event_size=64 * 1024,
         backlog=BACKLOG,
         ws="websockets-sansio",
@@ -118,6 +119,18 @@ async def _wait_for_either(serving: "asyncio.Task[Any]", stop: asyncio.Event) ->
 
 
 async def _finish(serving: "asyncio.Task[Any]") -> None:
-    """Wait for requests in flight, and cancel the server after the grace period."""
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(serving, GRACE_SECONDS)
+    """Wait for requests in flight, and cut off those that do not end within the grace period."""
+    ended, _ = await asyncio.wait([serving], timeout=GRACE_SECONDS)
+    if not ended:
+        log.warning("requests that did not end within %d s of the stop are cut off", GRACE_SECONDS)
+        for name in ("asyncio", "uvicorn.error"):
+            logging.getLogger(name).addFilter(_is_not_about_cancellation)
+        serving.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await serving
+
+
+def _is_not_about_cancellation(record: logging.LogRecord) -> bool:
+    """granian sets the result of a future that was cancelled; uvicorn logs an error for each cancelled request."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, asyncio.CancelledError | asyncio.InvalidStateError)
