@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
@@ -12,7 +13,9 @@ import pytest
 from tests.spaces.bed import LIMITS, SERVER, START_SECONDS, archive, get, spaces_bed
 
 from hubgate.server.egress.resolve import Unreachable
-from hubgate.server.spaces.runner import MIB, LimitsTogether, NotListening
+from hubgate.server.spaces.bubblewrap.runner import BubblewrapRunner
+from hubgate.server.spaces.bubblewrap.running import RunningApp
+from hubgate.server.spaces.runner import MIB, Environment, LimitsTogether, NotListening
 
 
 async def test_this_machine_can_run_spaces(tmp_path: Path) -> None:
@@ -180,6 +183,19 @@ async def test_memory_of_all_apps_together_is_limited(tmp_path: Path) -> None:
         assert await get(small) == b"hello"
 
 
+async def test_memory_of_all_apps_is_limited_when_another_process_has_stopped(tmp_path: Path) -> None:
+    """The control group of all apps is that of both processes, as while one hub replaces another."""
+    together = LimitsTogether(memory=128 * MIB, disk=64 * MIB)
+    async with spaces_bed(tmp_path, together=together) as bed:
+        assert (await bed.ended("raise SystemExit(3)")).status == 3
+        other = BubblewrapRunner(tmp_path / "spaces", together)
+        running = await other.start(bed.with_code("raise SystemExit(3)"), Environment(""), bed.lines.append)
+        await running.wait()
+        await other.close()
+        result = await bed.ended("x = bytearray(160 * 2**20)")
+        assert result.reason == "All Spaces of this machine together used up their memory, and it was ended."
+
+
 async def test_disk_is_limited(tmp_path: Path) -> None:
     async with spaces_bed(tmp_path) as bed:
         result = await bed.ended("f = open('/app/f', 'wb')\nwhile True: f.write(bytes(2**20))")
@@ -218,6 +234,49 @@ async def test_output_is_slowed_down_and_escapes_are_removed(tmp_path: Path) -> 
         assert max(map(len, bed.lines)) == 4096
         # 512 KiB at once, what buffers hold, and 16 KiB for each of a few seconds.
         assert sum(map(len, bed.lines)) < 2 * MIB
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["ends", "is stopped"])
+async def test_app_whose_output_is_slowed_down_ends_at_once(tmp_path: Path, ends: bool) -> None:
+    """Each line feed costs time. At the usual rate, what buffers hold of them would be read for hours."""
+    code = f"""
+        import fcntl, os
+        # As large as a pipe can be.
+        fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 2**20)
+        os.write(1, bytes(600 * 2**10) + b"\\n" * 2**19)
+        if {ends}:
+            os._exit(3)
+        while True:
+            os.write(1, b"\\n" * 2**16)
+    """
+    async with spaces_bed(tmp_path) as bed:
+        running = await bed.start(bed.with_code(code))
+        async with asyncio.timeout(60):
+            while not any("slowed down" in line for line in bed.lines):
+                await asyncio.sleep(0.01)
+            result = await (running.wait() if ends else running.stop(0))
+        assert result.status == 3 or not ends
+
+
+async def test_app_that_sends_its_output_away_ends_at_once(tmp_path: Path) -> None:
+    """A descriptor in a message to a socket is open until the message is received."""
+    code = """
+        import array, os, socket, time
+        peer = socket.socket(socket.AF_UNIX)
+        peer.connect("/opt/hubgate-proxy.sock")
+        output = array.array("i", [1])
+        peer.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, output)])
+        os._exit(3)
+    """
+    async with spaces_bed(tmp_path) as bed:
+        (tmp_path / "silent.sock").unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX) as silent:
+            silent.bind(str(tmp_path / "silent.sock"))
+            (tmp_path / "silent.sock").chmod(0o666)
+            silent.listen()
+            async with asyncio.timeout(60):
+                result = await bed.ended(code, proxy=tmp_path / "silent.sock")
+        assert result.status == 3
 
 
 async def test_app_with_many_connections_and_endless_headers_stays_alone(tmp_path: Path) -> None:
@@ -271,3 +330,20 @@ async def test_nothing_survives_the_death_of_the_hub(tmp_path: Path) -> None:
         await bed.runner.sweep()
         assert not any(Path(folder).parent.exists() for folder in inside["groups"])
         assert list((tmp_path / "spaces" / "owners").iterdir()) == []
+        assert list((tmp_path / "spaces" / "sockets").iterdir()) == []
+
+
+async def test_sandbox_that_did_not_end_is_ended_by_the_next_process(tmp_path: Path) -> None:
+    """Its control group cannot be removed while there is another one in it."""
+    async with spaces_bed(tmp_path) as bed:
+        running = await bed.serving()
+        assert isinstance(running, RunningApp)
+        groups = running._sandbox.group.paths
+        for path in groups:
+            (path / "another").mkdir()
+        await running.stop(0)
+    for path in groups:
+        (path / "another").rmdir()
+    async with spaces_bed(tmp_path) as bed:
+        await bed.runner.sweep()
+    assert not any(path.exists() for path in groups)

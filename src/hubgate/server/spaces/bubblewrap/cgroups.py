@@ -56,7 +56,8 @@ class Group:
 
     def create(self) -> None:
         for path in self.paths:
-            path.mkdir(parents=True, exist_ok=True)
+            # Not its parents, which would have no limits.
+            path.mkdir(exist_ok=True)
 
     def child(self, name: str) -> "Group":
         return Group(self.version, {controller: folder / name for controller, folder in self.folders.items()})

@@ -54,6 +54,10 @@ class OutputReader:
         )
 
     async def _slow_down(self, count: int) -> None:
+        if self._is_ended.is_set():
+            # Others have a turn between two parts.
+            await asyncio.sleep(0)
+            return
         now = time.monotonic()
         self._budget = min(BURST_BYTES, self._budget + (now - self._at) * BYTES_PER_SECOND) - count
         self._at = now

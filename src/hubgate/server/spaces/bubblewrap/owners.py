@@ -28,12 +28,14 @@ class Owner:
         hidden.rename(self._path)
 
     def close(self) -> None:
-        self._path.unlink(missing_ok=True)
+        # Unless there is a sandbox that did not end, which the sweep of a later process then ends.
+        if not _groups_of(self._path):
+            self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
 
 
-async def end_sandboxes_of_dead_owners(folder: Path) -> None:
-    """End the sandboxes of processes that have died."""
+async def end_sandboxes_of_dead_owners(folder: Path, sockets: Path) -> None:
+    """End the sandboxes of processes that have died, and delete their sockets."""
     for path in _files(folder):
         if not path.name.startswith(".") and is_unlocked(path):
             try:
@@ -44,6 +46,9 @@ async def end_sandboxes_of_dead_owners(folder: Path) -> None:
                 # A process that hangs in the kernel must not stop all Spaces. A later sweep tries again.
                 log.warning("a sandbox of process %s, which has died, does not end", path.name)
                 continue
+            for socket in _files(sockets):
+                if socket.name.startswith(f"{path.name}-"):
+                    socket.unlink(missing_ok=True)
             path.unlink(missing_ok=True)
 
 

@@ -28,6 +28,7 @@ class BubblewrapRunner:
         self._sandboxes = Sandboxes(folder, together.memory if together else None)
         self._installed = Installed(folder / "installed", together.disk if together else None)
         self._requirements = Requirements(self._sandboxes, self._installed)
+        self._sockets = folder / "sockets"
         self._running: set[RunningApp] = set()
 
     def problems(self) -> list[str]:
@@ -37,7 +38,7 @@ class BubblewrapRunner:
         return [version for version, python in find_pythons().items() if python.pip is not None]
 
     async def sweep(self) -> None:
-        await end_sandboxes_of_dead_owners(self._folder / "owners")
+        await end_sandboxes_of_dead_owners(self._folder / "owners", self._sockets)
 
     async def build(self, app: App, log: Log) -> Environment:
         return await self._requirements.install(app, log) if app.requirements.strip() else Environment("")
@@ -58,7 +59,7 @@ class BubblewrapRunner:
                 **forwarding(),
             }
             name = self._sandboxes.next_name()
-            path = self._folder / "sockets" / name
+            path = self._sockets / name
             work = Folder(WORK, app.limits.work_folder)
             control, inner = socket.socketpair()
             opened.callback(control.close)

@@ -6,11 +6,11 @@ import json
 import logging
 import os
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from asyncio.subprocess import DEVNULL, STDOUT, Process
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from hubgate.server.spaces.bubblewrap import command, launch
 from hubgate.server.spaces.bubblewrap.cgroups import Group
@@ -45,12 +45,11 @@ class Contents:
 class Sandbox:
     """A started sandbox."""
 
-    def __init__(self, process: Process, output: asyncio.StreamReader, group: Group, limits: Limits, log: Log) -> None:
-        self._process, self._group, self._limits, self._log = process, group, limits, log
-        self._reader = OutputReader(output, log)
+    def __init__(self, process: Process, output: "Output", group: Group, limits: Limits, log: Log) -> None:
+        self._process, self._pipe, self._group, self._limits, self._log = process, output.pipe, group, limits, log
+        self._reader = OutputReader(output.reader, log)
         self._output = asyncio.create_task(self._reader.run())
         self._watch = asyncio.create_task(self._watch_limits())
-        self._group_ended: asyncio.Task[None] | None = None
         self._ended = asyncio.create_task(self._end())
 
     @property
@@ -69,29 +68,23 @@ class Sandbox:
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
-        # If bubblewrap is killed while it starts, its children survive. They have its output open, and until that is
-        # closed, asyncio does not report the exit.
-        self._end_group()
-
-    def _end_group(self) -> "asyncio.Task[None]":
-        if self._group_ended is None:
-            self._group_ended = asyncio.create_task(self._group.end())
-        return self._group_ended
 
     async def _end(self) -> Exit:
         status = await self._process.wait()
         self._watch.cancel()
         killed, refused = self._group.memory_kills(), self._group.refused_forks()
         most = self._group.most_memory()
-        # Nothing of the sandbox outlives bubblewrap's first process; the group is the proof.
         try:
-            await self._end_group()
-            self._reader.finish()
-            async with asyncio.timeout(OUTPUT_SECONDS):
-                await self._output
+            # If bubblewrap was killed while it started, its children survive it. Otherwise the group is empty.
+            await self._group.end()
         except TimeoutError:
             # A process that hangs in the kernel. The sweep of a later process removes the group.
             log.warning("a process of the control group %s does not end", self._group.paths[0])
+        self._reader.finish()
+        # The output may still be open: the app can send it through a socket, where it stays until it is received.
+        await asyncio.wait([self._output], timeout=OUTPUT_SECONDS)
+        self._output.cancel()
+        self._pipe.close()
         return Exit(self._reason(status, killed, refused, most), status)
 
     def _reason(self, status: int, killed: int, refused: int, most_memory: int) -> str:
@@ -115,6 +108,31 @@ class Sandbox:
             if not said_memory and self._group.memory_kills():
                 said_memory = True
                 self._log(f"hubgate: a process was ended, the limit is {self._limits.memory // MIB:,} MiB of memory")
+
+
+@dataclass(frozen=True)
+class Output:
+    """The output of a sandbox. Not a pipe of asyncio's subprocess: that reports the exit of a process only when its
+    output has been read to the end, and an app can delay this for hours.
+    """
+
+    reader: asyncio.StreamReader
+    pipe: asyncio.ReadTransport
+    # For the sandbox; the hub closes it.
+    writing: int
+
+    @classmethod
+    async def open(cls) -> "Output":
+        reading, writing = os.pipe()
+        reader = asyncio.StreamReader()
+        try:
+            pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
+                lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb", buffering=0)
+            )
+        except BaseException:
+            os.close(writing)
+            raise
+        return cls(reader, pipe, writing)
 
 
 async def open_sandbox(
@@ -143,8 +161,10 @@ async def open_sandbox(
             etc_fds=(passwd, groups, hosts),
             inside=[str(descriptor) for descriptor in (spec_fd, *contents.descriptors)],
         )
-        group.create()
+        output = await Output.open()
+        stack.callback(os.close, output.writing)
         try:
+            group.create()
             group.limit(limits)
             launch_fd = document(
                 json.dumps(
@@ -162,13 +182,14 @@ async def open_sandbox(
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", "-S", str(Path(launch.__file__)), str(launch_fd)),
                 stdin=DEVNULL,
-                stdout=PIPE,
+                stdout=output.writing,
                 stderr=STDOUT,
                 env={},
                 pass_fds=(launch_fd, spec_fd, filter_fd, passwd, groups, hosts, *contents.descriptors),
                 start_new_session=True,
             )
         except BaseException:
+            output.pipe.close()
             await group.end()
             raise
-    return Sandbox(process, cast("asyncio.StreamReader", process.stdout), group, limits, log)
+    return Sandbox(process, output, group, limits, log)

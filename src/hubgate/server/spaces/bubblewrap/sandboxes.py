@@ -21,6 +21,9 @@ class Sandboxes:
         self._count = 0
 
     async def open(self, space: str, limits: Limits, name: str, contents: Contents, log: Log) -> Sandbox:
+        if not all(path.exists() for path in self._group.paths):
+            # Another process, which ran the last sandbox, has stopped and removed it.
+            del self._group
         # The owner is known to other processes before it starts anything.
         group = self._group.child(f"{self._owner.id}.{name}")
         return await open_sandbox(self._bubblewrap, contents, group, self.user(space), limits, log)
