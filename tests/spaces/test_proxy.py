@@ -14,6 +14,7 @@ from hubgate.server.egress.client import Egress
 from hubgate.server.spaces.proxy import (
     BURST,
     CONNECTIONS_PER_SECOND,
+    ENDED_SECONDS,
     MAX_CONNECTIONS,
     MAX_HEAD_BYTES,
     MAX_PER_ADDRESS,
@@ -51,13 +52,14 @@ async def proxying(
     upstream: str = "",
     private: bool = True,
     per_address: int = 64,
+    ended_seconds: float = ENDED_SECONDS,
 ) -> AsyncIterator[tuple[ProxyClient, set[tuple[str, int]]]]:
     """A proxy whose resolver knows these names; its client, and the addresses that it may dial directly."""
     direct: set[tuple[str, int]] = set()
     egress = Egress(LOOPBACK if private else [], upstream, resolve=Names(names or {}))
     egress.limit_per_address(per_address)
     # A set that tests add to: a frozen set would need the port in advance.
-    proxy = Proxy(egress, direct)  # type: ignore[arg-type]
+    proxy = Proxy(egress, direct, ended_seconds)  # type: ignore[arg-type]
     await proxy.listen(folder / "proxy.sock")
     try:
         yield ProxyClient(folder / "proxy.sock"), direct
@@ -189,6 +191,24 @@ async def test_one_space_cannot_take_all_connections_to_an_address(tmp_path: Pat
             assert answers == [b"200"] * MAX_PER_ADDRESS + [b"502"]
             for _, writer in opened:
                 writer.close()
+
+
+async def test_server_that_does_not_notice_the_end_of_a_connection_is_left(tmp_path: Path) -> None:
+    """After a timeout of its client an app tries again. It must reach the server when that has stopped to hang."""
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        async with proxying(tmp_path, {"api.example": [["127.0.0.1"]]}, ended_seconds=0.1) as (asking, _):
+            connect = b"CONNECT api.example:%d HTTP/1.1\r\n\r\n" % hanging.getsockname()[1]
+            accepted = []
+            for _ in range(MAX_PER_ADDRESS + 1):
+                reader, writer = await asking.open()
+                writer.write(connect)
+                assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 200 Connected\r\n\r\n"
+                accepted.append((await asyncio.to_thread(hanging.accept))[0])
+                writer.write(b"GET / HTTP/1.1\r\n\r\n")
+                writer.close()
+                await reader.read()
+            for each in accepted:
+                each.close()
 
 
 async def test_operators_proxy_is_used(tmp_path: Path) -> None:

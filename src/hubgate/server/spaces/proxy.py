@@ -30,6 +30,8 @@ CONNECTIONS_PER_SECOND, BURST = 50.0, 100.0
 MAX_HEAD_BYTES = 16 * 1024
 HEAD_SECONDS = 20.0
 IDLE_SECONDS = 600.0
+# After one side has ended, which many servers do not notice: one that hangs would fill the share of its address.
+ENDED_SECONDS = 30.0
 CHUNK = 64 * 1024
 
 _REQUEST = re.compile(rb"([A-Z]{3,16}) ([\x21-\x7e]+) HTTP/1\.[01]\Z")
@@ -61,6 +63,7 @@ class Proxy:
 
     egress: Egress
     direct: frozenset[tuple[str, int]]
+    ended_seconds: float = ENDED_SECONDS
     _share: AddressSlots = field(default_factory=lambda: AddressSlots(MAX_PER_ADDRESS))
     _accepting: asyncio.Task[None] | None = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
@@ -125,7 +128,7 @@ class Proxy:
                 writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
             else:
                 to_writer.write(request.head)
-            await _relay((reader, writer), (to_reader, to_writer))
+            await _relay((reader, writer), (to_reader, to_writer), self.ended_seconds)
 
     async def _connect(self, target: Target, opened: contextlib.AsyncExitStack) -> Streams:
         """A connection that ends with `opened`."""
@@ -204,17 +207,21 @@ async def _answer(writer: asyncio.StreamWriter, refused: Refused) -> None:
             await writer.wait_closed()
 
 
-async def _relay(one: Streams, other: Streams) -> None:
+async def _relay(one: Streams, other: Streams, ended_seconds: float) -> None:
     """Copy in both directions until both have ended, or nothing was sent for a while."""
-    idle = asyncio.timeout(IDLE_SECONDS)
+    loop, seconds = asyncio.get_running_loop(), IDLE_SECONDS
+    idle = asyncio.timeout(seconds)
 
     async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal seconds
         while data := await reader.read(CHUNK):
-            idle.reschedule(asyncio.get_running_loop().time() + IDLE_SECONDS)
+            idle.reschedule(loop.time() + seconds)
             writer.write(data)
             await writer.drain()
         if writer.can_write_eof():
             writer.write_eof()
+        seconds = ended_seconds
+        idle.reschedule(loop.time() + seconds)
 
     tasks = [asyncio.create_task(copy(one[0], other[1])), asyncio.create_task(copy(other[0], one[1]))]
     try:
