@@ -82,6 +82,24 @@ def test_push_replaces_an_app_without_a_refused_request(hub: RunningHub, ada: ht
     assert find_space(hub, space).stage == "PAUSED"
 
 
+@pytest.mark.one_engine
+def test_requests_wait_for_the_next_version_if_the_app_ends_before_it_listens(
+    hub: RunningHub, ada: httpx.Client
+) -> None:
+    space = add_space(ada, {"app.py": app(1)})
+    with running_spaces(hub, replace(PACE, start=300)), hub.client() as anyone:
+        until_stage(ada, "RUNNING")
+        push(ada, {"app.py": "import time; time.sleep(600)"})
+        until_stage(ada, "RUNNING_APP_STARTING")
+        assert post(anyone, "crash").status_code == 502
+        until_stage(ada, "APP_STARTING")
+        assert find_space(hub, space).running_version is None
+        until(lambda: "hubgate: It ended with exit status 9." in log_lines(hub, space, "run"))
+        push(ada, {"app.py": app(3)})
+        until_stage(ada, "RUNNING")
+        assert post(anyone).json()["version"] == 3
+
+
 def test_app_sleeps_and_the_next_request_wakes_it(hub: RunningHub, ada: httpx.Client) -> None:
     space = add_space(ada, {"app.py": app()})
     ada.post(f"{SPACE}/sleeptime", json={"seconds": 3600}).raise_for_status()

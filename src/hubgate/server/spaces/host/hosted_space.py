@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Any
 
 from hubgate.server.clock import SECOND
 from hubgate.server.errors import HubError
@@ -19,7 +21,7 @@ from hubgate.server.spaces.host.startup import Crashed, Report, Startup
 from hubgate.server.spaces.logs_store import RUN as RUN_LOG
 from hubgate.server.spaces.model import ANSWER_SECONDS, RUN, Space, Stage
 from hubgate.server.spaces.runner import Exit, Running
-from hubgate.server.storage.database import Tx
+from hubgate.server.storage.database import Tx, Unit
 from hubgate.server.webhooks.tunnels.channel import Receiving, TakenRequest
 
 log = logging.getLogger("hubgate.spaces")
@@ -57,7 +59,10 @@ class HostedSpace:
         self._tried: int | None = None
         self._failures = row.failures
         self._used_at = time.monotonic()
-        self._is_stopping = self._is_abandoned = False
+        # What the version that replaces another is doing.
+        self._preparing = Stage.BUILDING
+        self._stopping = asyncio.Event()
+        self._is_abandoned = False
         self._task = asyncio.create_task(self._run())
 
     @property
@@ -67,8 +72,7 @@ class HostedSpace:
     def update(self, row: Space | None) -> None:
         """Take over the state that is stored now; None if this process has no lease any more."""
         if row is None:
-            self._is_stopping = True
-            self._changed.set()
+            self._end_soon()
             return
         if row.version != self._row.version:
             # Also in the row.
@@ -90,19 +94,23 @@ class HostedSpace:
 
     async def stop(self) -> None:
         """Stop for the end of this process: the next one starts the app again."""
-        self._is_stopping = True
-        self._changed.set()
+        self._end_soon()
         await self._task
 
     async def abandon(self) -> None:
         """End the app at once, without the database: another process may soon run it."""
-        self._is_stopping = self._is_abandoned = True
+        self._is_abandoned = True
+        self._end_soon()
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
+    def _end_soon(self) -> None:
+        self._stopping.set()
+        self._changed.set()
+
     @property
     def _is_wanted(self) -> bool:
-        return not self._is_stopping and self._row.wanted == RUN and self._row.sdk != ""
+        return not self._stopping.is_set() and self._row.wanted == RUN and self._row.sdk != ""
 
     async def _run(self) -> None:
         try:
@@ -134,12 +142,13 @@ class HostedSpace:
                 await self._db.write(lambda tx: store.release(tx, self._lease))
 
     async def _end_app(self, app: ServingApp | None) -> None:
-        pace = self._context.pace
         try:
             try:
                 if app is not None:
-                    await self._retire(app, pace.last_grace if self._is_stopping else pace.grace)
+                    await self._retire(app)
             finally:
+                if self._is_abandoned:
+                    self._startup.cancel()
                 await self._startup.close()
         except Exception:
             # The lease must end in all cases.
@@ -151,7 +160,7 @@ class HostedSpace:
         attempt = asyncio.create_task(self._startup.start(row, self._stage_reporter(row)))
         changed = asyncio.create_task(self._changed.wait())
         try:
-            await asyncio.wait([attempt, changed], return_when=asyncio.FIRST_COMPLETED)
+            await self._until_any_done(row, attempt, changed)
             if not attempt.done():
                 # Another version is wanted, or none.
                 return
@@ -170,7 +179,27 @@ class HostedSpace:
         finally:
             changed.cancel()
             attempt.cancel()
-            await asyncio.gather(attempt, changed, return_exceptions=True)
+            outcome, _ = await asyncio.gather(attempt, changed, return_exceptions=True)
+            if isinstance(outcome, tuple) and (self._app is None or self._app.running is not outcome[0]):
+                # This was cancelled when the app had just begun to listen.
+                await outcome[0].stop(0)
+
+    async def _until_any_done(self, row: Space, *awaited: "asyncio.Task[Any]") -> None:
+        """Wait until one of the tasks is done. If the app that serves ends before, requests wait for the next one."""
+        while not any(each.done() for each in awaited):
+            ended = [self._app.ended] if self._app else []
+            await asyncio.wait([*awaited, *ended], return_when=asyncio.FIRST_COMPLETED)
+            if self._app is not None and self._app.ended.done():
+                reason, self._app = self._app.ended.result().reason, None
+                self._logs.to(RUN_LOG)(f"hubgate: {reason}")
+                await self._store_ended(row, self._preparing)
+
+    async def _store_ended(self, row: Space, stage: Stage) -> None:
+        async def unit(tx: Tx) -> None:
+            await store.set_running(tx, self._lease, None, None)
+            await store.report(tx, self._lease, row.version, stage, "", self._clock())
+
+        await self._db.write(unit)
 
     async def _switch(self, app: ServingApp) -> None:
         before, self._app = self._app, app
@@ -184,16 +213,29 @@ class HostedSpace:
         finally:
             # Also if that failed: nothing else stops it.
             if before is not None:
-                self._startup.in_background(self._retire(before, self._context.pace.grace))
+                self._startup.in_background(self._retire(before))
 
-    async def _retire(self, app: ServingApp, grace: float) -> None:
-        """Stop an app when its last requests are answered, also if this is cancelled."""
+    async def _retire(self, app: ServingApp) -> None:
+        """Stop an app when its last requests are answered. Sooner if this process stops, at once if it is cancelled."""
+        pace = self._context.pace
         try:
-            if app.requests and not self._is_stopping:
-                await asyncio.wait(set(app.requests), timeout=ANSWER_SECONDS)
+            if app.requests:
+                await self._wait_unless_stopping(app.requests, ANSWER_SECONDS)
+            ending = asyncio.create_task(app.running.stop(pace.grace))
+            await self._wait_unless_stopping([ending])
+            await asyncio.wait([ending], timeout=pace.last_grace)
         finally:
-            await app.running.stop(0 if self._is_abandoned else grace)
+            await app.running.stop(0)
         await asyncio.gather(app.ended, return_exceptions=True)
+
+    async def _wait_unless_stopping(self, tasks: "Collection[asyncio.Task[Any]]", seconds: float | None = None) -> None:
+        stopping = asyncio.create_task(self._stopping.wait())
+        done = asyncio.create_task(asyncio.wait(set(tasks)))
+        try:
+            await asyncio.wait([done, stopping], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            done.cancel()
+            stopping.cancel()
 
     async def _fail(self, row: Space, stage: Stage, message: str) -> None:
         self._logs.to(RUN_LOG)(f"hubgate: {message}")
@@ -222,10 +264,11 @@ class HostedSpace:
         await self._sleep_if_idle(app, row.version)
 
     async def _forget_crashes_if_stable(self, app: ServingApp) -> None:
-        if self._failures and time.monotonic() - app.since > self._context.pace.stable:
+        if not self._failures or time.monotonic() - app.since <= self._context.pace.stable:
+            return
+        # The next process, or the next start after a sleep, reads it.
+        if await self._store_if_possible(lambda tx: store.set_failures(tx, self._lease, 0)):
             self._failures = 0
-            # The next process, or the next start after a sleep, reads it.
-            await self._db.write(lambda tx: store.set_failures(tx, self._lease, 0))
 
     async def _on_crash(self, row: Space, reason: str) -> None:
         if self._app is not None:
@@ -277,7 +320,7 @@ class HostedSpace:
         if await self._db.write(unit):
             self._logs.to(RUN_LOG)("hubgate: no requests; the app sleeps until the next one")
             self._app = None
-            await self._retire(app, self._context.pace.grace)
+            await self._retire(app)
 
     async def _store_use(self, app: ServingApp) -> None:
         now = time.monotonic()
@@ -287,7 +330,15 @@ class HostedSpace:
         use = app.running.use()
         milli_cpu = int(1000 * max(0.0, use.cpu_seconds - app.cpu_seconds) / seconds)
         self._used_at, app.cpu_seconds = now, use.cpu_seconds
-        await self._db.write(lambda tx: store.set_use(tx, self._lease, milli_cpu, use))
+        await self._store_if_possible(lambda tx: store.set_use(tx, self._lease, milli_cpu, use))
+
+    async def _store_if_possible(self, unit: Unit[None]) -> bool:
+        """False if the database does not respond. The app runs on; if that lasts, it is ended with its lease."""
+        try:
+            await self._db.write(unit)
+        except HubError:
+            return False
+        return True
 
     async def _serve(self, request: TakenRequest, receiving: Receiving, app: ServingApp | None) -> None:
         # Without an app, it has stopped since the statement that took the request.
@@ -301,6 +352,7 @@ class HostedSpace:
 
     def _stage_reporter(self, row: Space) -> Report:
         async def report(stage: Stage) -> None:
+            self._preparing = stage
             shown, now = stage if self._app is None else _WHILE_SERVING[stage], self._clock()
             await self._db.write(lambda tx: store.report(tx, self._lease, row.version, shown, "", now))
 

@@ -119,8 +119,10 @@ class SpacesProcess:
             if repo_id in self._spaces:
                 # It has just released its lease; its sandbox has ended.
                 await self._spaces.pop(repo_id).stop()
-            row = next(row for row in await store.leased(context.spaces.db, self._leases.id) if row.repo_id == repo_id)
-            self._spaces[repo_id] = HostedSpace(context, row, self._leases.id)
+            for row in await store.leased(context.spaces.db, self._leases.id):
+                # Without it, the Space has been deleted since.
+                if row.repo_id == repo_id:
+                    self._spaces[repo_id] = HostedSpace(context, row, self._leases.id)
 
     async def _explain_waiting(self) -> None:
         """Tell the owners of Spaces that no process has leased for a while that there is no room for them."""

@@ -111,8 +111,19 @@ class Startup:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def cancel(self) -> None:
+        """Cancel what runs in the background."""
+        for task in self._tasks:
+            task.cancel()
+
     async def close(self) -> None:
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """Close the proxies, after what runs in the background. If this is cancelled, that is cancelled too."""
+        try:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        finally:
+            await self._close_proxies()
+
+    async def _close_proxies(self) -> None:
         for proxy in self._proxies:
             await proxy.close()
         self._proxies.clear()
