@@ -79,7 +79,7 @@ class Housekeeping:
                 self._round = self.repos.folders.all()
                 folders = await in_thread(lambda: list(islice(self._round, REPOS_PER_STEP)))
             for folder in folders:
-                # The repo may be deleted meanwhile.
+                # The repo may be deleted concurrently.
                 with contextlib.suppress(FileNotFoundError):
                     await self._maintain(folder)
             more_guests = await self._guests.step()
@@ -128,7 +128,7 @@ class Housekeeping:
 
     def _is_older(self, path: Path, age: int) -> bool:
         """Whether the newest file in a path is at least `age` old."""
-        # Not with rglob, which fails if an upload that ends deletes its folder meanwhile.
+        # Not with rglob, which fails if an upload that ends deletes its folder concurrently.
         inside = (Path(at, name) for at, folders, files in os.walk(path) for name in (*folders, *files))
         newest = max(map(_changed_at, (path, *inside)))
         return self.repos.clock() - newest >= age
