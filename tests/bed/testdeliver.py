@@ -1,7 +1,8 @@
 """The background process of the test build: as a child process, or standalone like `hubgate deliver`.
 
-Armed failpoints kill the process. `TEST_PACE=dead_after,deadline`, in seconds, shortens both, retries, and the lease of
-the fan-out, for which events wait after a kill. `TEST_CLOCK` moves the clock (`moved_clock.py`).
+Armed failpoints kill the process. `TEST_PACE=dead_after,deadline,heartbeat`, in seconds, sets these three, and shortens
+retries and the lease of the fan-out, for which events wait after a kill. `TEST_CLOCK` moves the clock
+(`moved_clock.py`).
 """
 
 import argparse
@@ -12,6 +13,7 @@ from functools import partial
 from msgspec.structs import replace
 from tests.bed.failpoints import arm_failpoints
 from tests.bed.moved_clock import follow_clock_file
+from tests.bed.slow_polls import slow_down_polls
 
 from hubgate.cli import deliver as alone
 from hubgate.server.clock import SECOND
@@ -27,15 +29,16 @@ def paced(webhooks: Webhooks) -> Webhooks:
     text = os.environ.get(PACE)
     if not text:
         return webhooks
-    dead_after, deadline = map(float, text.split(","))
+    dead_after, deadline, heartbeat = map(float, text.split(","))
     # Many short retries: a fault test fails its deliveries more often than any receiver would.
     backoff = (SECOND // 2,) * 1000
-    return replace(webhooks, pace=Pace(deadline, dead_after, dead_after / 10, backoff, FAN_OUT_LEASE_SECONDS))
+    return replace(webhooks, pace=Pace(deadline, dead_after, heartbeat, backoff, FAN_OUT_LEASE_SECONDS))
 
 
 def main() -> None:
     arm_failpoints()
     follow_clock_file()
+    slow_down_polls()
     if sys.argv[1].isdigit():
         background.main(paced)
     parser = argparse.ArgumentParser()

@@ -37,12 +37,12 @@ class CutConnection:
     def close(self) -> None:
         self._run(self._close())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
         self._loop.close()
         shutil.rmtree(self.folder)
 
     def _run(self, work: object) -> object:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)  # type: ignore[arg-type]
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)  # type: ignore[arg-type]
 
     async def _close(self) -> None:
         assert isinstance(self._listener, asyncio.Server)

@@ -11,11 +11,11 @@ from enum import Enum
 
 CAP = 8
 # Requests in flight when a webhook was disabled may still be received.
-IN_FLIGHT_SECONDS = 1.0
+IN_FLIGHT_SECONDS = 3.0
 # The result of a request is stored within this time, also on a busy machine.
-STORED_SECONDS = 5.0
+STORED_SECONDS = 15.0
 # The receiver may notice the end of a connection later than the sender's process, by this time.
-OVERLAP_SECONDS = 0.1
+OVERLAP_SECONDS = 0.5
 # A stopping process waits this long for responses, with a tolerance.
 FINISH_SECONDS = 3.8
 

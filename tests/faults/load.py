@@ -27,19 +27,19 @@ class WriteLoad:
             thread.start()
         return self
 
-    def wait_for(self, count: int, seconds: float = 30.0) -> None:
+    def wait_for(self, count: int, seconds: float = 120.0) -> None:
         with self._enough:
             assert self._enough.wait_for(lambda: len(self.acknowledged) >= count, seconds), "the load made no progress"
 
     def stop(self) -> None:
         self._stop.set()
         for thread in self._threads:
-            thread.join(30)
+            thread.join(120)
 
     def _run(self, number: int) -> None:
         url = self.urls[number % len(self.urls)]
         count = 0
-        with LeanClient(base_url=url, timeout=20) as client:
+        with LeanClient(base_url=url, timeout=60) as client:
             while not self._stop.is_set():
                 name = f"{self.prefix}-{number}-{count}"
                 count += 1

@@ -69,7 +69,7 @@ def uploads_until_deaths(hub: HubProcess, contents: Iterator[bytes], deaths: int
 
     before, started = died(), time.monotonic()
     while died() < before + deaths:
-        assert time.monotonic() < started + 120, hub.errors[-2000:]
+        assert time.monotonic() < started + 500, hub.errors[-2000:]
         content = next(contents)
         yield f"{hashlib.sha256(content).hexdigest()[:16]}.bin", content
 
@@ -95,14 +95,14 @@ class PushLoad:
             thread.start()
         return self
 
-    def wait_for(self, count: int, seconds: float = 60.0) -> None:
+    def wait_for(self, count: int, seconds: float = 120.0) -> None:
         with self._enough:
             assert self._enough.wait_for(lambda: len(self.acknowledged) >= count, seconds), "the load made no progress"
 
     def stop(self) -> None:
         self._stop.set()
         for thread in self._threads:
-            thread.join(60)
+            thread.join(120)
 
     def _record(self, *refs: tuple[str, str]) -> None:
         with self._enough:
@@ -126,7 +126,7 @@ class PushLoad:
     def _commit(self) -> None:
         headers = {"authorization": f"Bearer {self.repo.token}"}
         count = 0
-        with LeanClient(base_url=self.url, headers=headers, timeout=20) as client:
+        with LeanClient(base_url=self.url, headers=headers, timeout=60) as client:
             while not self._stop.is_set():
                 count += 1
                 try:

@@ -140,7 +140,7 @@ class Sender:
             thread.start()
         return self
 
-    def wait_for(self, more: int, seconds: float = 60.0) -> None:
+    def wait_for(self, more: int, seconds: float = 120.0) -> None:
         with self._enough:
             target = len(self.acknowledged) + more
             assert self._enough.wait_for(lambda: len(self.acknowledged) >= target, seconds), (
@@ -151,11 +151,11 @@ class Sender:
         """Stop after completing the deliveries in flight."""
         self._stop.set()
         for thread in self._threads:
-            thread.join(60)
+            thread.join(120)
 
     def _run(self, number: int) -> None:
         chance = random.Random(number)
-        with LeanClient(timeout=20) as client:
+        with LeanClient(timeout=60) as client:
             count = 0
             while not self._stop.is_set():
                 delivery_id = f"{number}-{count}"

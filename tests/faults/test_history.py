@@ -57,7 +57,7 @@ VIOLATING = {
             for number in range(2, 11)
         )
     ),
-    "was disabled and received": replace(CORRECT, disabled_periods=[DisabledPeriod("a", 0.5, 2.5)]),
+    "was disabled and received": replace(CORRECT, disabled_periods=[DisabledPeriod("a", -2.5, 2.5)]),
 }
 
 
@@ -94,7 +94,7 @@ ABORTED = replace(CORRECT, received=[request(ONE), request(TWO, ended=6.5, statu
         (REPEATED, Disturbance(Incident.FROZE, 1.0, 19.0), True),
         (REPEATED, Disturbance(Incident.CUT_OFF, 2.5, 19.0), True),
         # Its result was stored by then.
-        (REPEATED, Disturbance(Incident.DIED, 12.0, 12.0), False),
+        (REPEATED, Disturbance(Incident.DIED, 19.0, 19.0), False),
         # It was over before the request.
         (REPEATED, Disturbance(Incident.DIED, 1.5, 1.6), False),
         # A process that stops stores the results of answered requests, and waits for responses.

@@ -37,7 +37,7 @@ def test_death_around_the_commit_loses_nothing(store: Store, fault_count: int, f
         armed = {"TEST_FAILPOINTS": f"{failpoint}:{round_number % 7 + 3}"}
         with hub_process(store.folder, *store.flags, "--deliver", "off", program=TEST_BUILD, **armed) as hub:
             load = WriteLoad([hub.url], f"{failpoint}-{round_number}").start()
-            until(lambda: hub.errors.count("ended with status -9") > round_number)
+            until(lambda: hub.errors.count("ended with status -9") > round_number, 120)
             hub.kill_all()
             load.stop()
         assert not set(load.acknowledged) - store.saved()

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.faults
 
 
 def write(url: str, name: str) -> httpx.Response:
-    return httpx.post(f"{url}/api/test/write", json={"name": name, "value": "x"}, timeout=40)
+    return httpx.post(f"{url}/api/test/write", json={"name": name, "value": "x"}, timeout=100)
 
 
 def assert_is_503(response: httpx.Response) -> None:
@@ -29,7 +29,7 @@ def assert_is_503(response: httpx.Response) -> None:
 
 def assert_is_a_styled_page(url: str) -> None:
     """Check the error page of a signed-in browser, for which the hub must look up a user."""
-    with LeanClient(base_url=url, cookies={"token": "x"}, timeout=40) as browser:
+    with LeanClient(base_url=url, cookies={"token": "x"}, timeout=100) as browser:
         page = browser.get("/settings/profile")
         assert page.status_code == 503
         style = page.text.partition('rel="stylesheet" href="')[2].partition('"')[0]
@@ -61,7 +61,7 @@ def test_hub_recovers_from_a_hanging_postgres(own_cluster: Cluster, tmp_path: Pa
         own_cluster.freeze()
         started = time.monotonic()
         assert_is_503(write(hub.url, "during"))
-        assert time.monotonic() - started < 30
+        assert time.monotonic() - started < 60
         own_cluster.thaw()
         until(lambda: write(hub.url, "after").status_code == 200)
         assert hub.stop() == 0

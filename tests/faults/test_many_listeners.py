@@ -43,7 +43,7 @@ async def _listen(scenario: Scenario, hub: HubProcess, path: str, count: int) ->
     """Memory with this many listeners, and when each got an event after the response to the change."""
     listeners = ManyListeners(hub.url, f"{path}?after=latest", scenario.token)
     headers = {"authorization": f"Bearer {scenario.token}"}
-    async with httpx.AsyncClient(base_url=hub.url, headers=headers, timeout=40) as client:
+    async with httpx.AsyncClient(base_url=hub.url, headers=headers, timeout=120) as client:
 
         async def change(number: int) -> None:
             body = {"discussionsDisabled": number % 2 == 0}

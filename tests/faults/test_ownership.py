@@ -14,7 +14,7 @@ from tests.bed.processes import until
 from tests.faults.conftest import Store, create_store
 from tests.faults.cut import cut_connection
 from tests.faults.history import Incident
-from tests.faults.scenario import DEFAULT_PACE, ChangeLoad, Scenario, create_scenario
+from tests.faults.scenario import DEFAULT_PACE, ChangeLoad, Scenario, create_scenario, pace
 from tests.faults.watchers import Watchers
 
 pytestmark = pytest.mark.faults
@@ -40,13 +40,14 @@ def test_processes_divide_the_webhooks(store: Store, watchers: Watchers) -> None
 
 
 def test_killed_process_is_noticed_at_the_next_heartbeat(store: Store, watchers: Watchers) -> None:
-    """Not after the twenty seconds that a machine may be unreachable."""
+    """Not after the time that a machine may be unreachable."""
     scenario = create_scenario(store, watchers)
+    unreachable = pace(dead_after=200, heartbeat=2)
     with (
         scenario.hub("--deliver", "off") as hub,
         scenario.client(hub) as ada,
-        scenario.delivering(**DEFAULT_PACE),
-        scenario.delivering(**DEFAULT_PACE) as killed,
+        scenario.delivering(**unreachable),
+        scenario.delivering(**unreachable) as killed,
     ):
         scenario.until_shared(2)
         scenario.kill(killed)
@@ -54,26 +55,25 @@ def test_killed_process_is_noticed_at_the_next_heartbeat(store: Store, watchers:
         acknowledged = scenario.change_all(ada, "ada/one", "ada/two")
         scenario.until_settled()
         scenario.until_shared(1)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 100
     scenario.check(acknowledged)
 
 
 def test_stopping_process_hands_over_at_once(store: Store, watchers: Watchers) -> None:
     """Not at the next heartbeat: the other processes get a signal."""
     scenario = create_scenario(store, watchers)
-    # A heartbeat every twenty seconds.
-    slow = {"TEST_PACE": "200,4"}
+    slow = pace(dead_after=2000, heartbeat=200)
     with scenario.hub("--deliver", "off") as hub, scenario.client(hub) as ada, scenario.delivering(**slow) as first:
         until(lambda: scenario.shares() == [256])
         # It beats at once when it starts, and then finds nothing to own before the other one's next heartbeat.
         with scenario.delivering(**slow):
             scenario.terminate(first)
-            assert first.wait(9) == 0
+            assert first.wait(60) == 0
             began = time.monotonic()
             acknowledged = scenario.change_all(ada, "ada/one", "ada/two")
             scenario.until_settled()
             assert scenario.shares() == [256]
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 100
     scenario.check(acknowledged)
 
 
@@ -82,11 +82,11 @@ def test_frozen_owner_is_replaced_and_changes_nothing_later(store: Store, watche
     watchers.answer = lambda _: None
     scenario = create_scenario(store, watchers)
     # A deadline that is later than the takeover.
-    pace = {"TEST_PACE": "6,30"}
+    taken_over = pace(dead_after=6, deadline=60)
     with (
         scenario.hub("--deliver", "off") as hub,
         scenario.client(hub) as ada,
-        scenario.delivering(**pace) as frozen,
+        scenario.delivering(**taken_over) as frozen,
     ):
         acknowledged = scenario.change_all(ada, "ada/two", times=3)
         until(lambda: watchers.waiting == 3)
@@ -95,7 +95,7 @@ def test_frozen_owner_is_replaced_and_changes_nothing_later(store: Store, watche
         watchers.respond(500)
         watchers.answer = lambda _: (0.0, 200)
         before = scenario.rows(OWNERS)
-        with scenario.delivering(**pace):
+        with scenario.delivering(**taken_over):
             scenario.until_settled()
             recorded = scenario.rows(RECORDED)
             deliveries: set[object] = {row[0] for row in recorded}
@@ -123,13 +123,13 @@ def test_owner_frozen_at_the_worst_moments(
     with (
         scenario.hub("--deliver", "off") as hub,
         scenario.client(hub) as ada,
-        scenario.delivering(**armed) as frozen,
+        scenario.delivering(**pace(dead_after=6), **armed) as frozen,
     ):
         since = time.monotonic()
         acknowledged = scenario.change_all(ada, "ada/one", "ada/two", times=3)
         until(lambda: is_stopped(frozen.pid))
         scenario.frozen[frozen.pid] = since
-        with scenario.delivering():
+        with scenario.delivering(**pace(dead_after=6)):
             scenario.until_settled()
             recorded = scenario.rows(RECORDED)
             scenario.resume(frozen)
@@ -152,25 +152,26 @@ def test_process_cut_off_from_the_database_ends_its_requests(
     part under a new id.
     """
     scenario = create_scenario(create_store(own_cluster.url(), tmp_path), watchers)
-    # A deadline that is later than the takeover.
-    pace = {"TEST_PACE": "12,30"}
+    # A deadline that is later than the takeover. Requests are aborted 0.9 of twelve seconds after the last heartbeat,
+    # and at most half of its interval later.
+    taken_over = pace(dead_after=12, deadline=60, heartbeat=0.3)
     watchers.answer = lambda _: None
     with (
         cut_connection(own_cluster.folder) as connection,
         scenario.hub("--deliver", "off") as hub,
         scenario.client(hub) as ada,
-        scenario.delivering(own_cluster.url().replace(str(own_cluster.folder), str(connection.folder)), **pace),
+        scenario.delivering(own_cluster.url().replace(str(own_cluster.folder), str(connection.folder)), **taken_over),
     ):
         acknowledged = scenario.change_all(ada, "ada/two", times=3)
         until(lambda: watchers.waiting == 3)
+        watchers.answer = lambda _: (0.0, 200)
         since = time.monotonic()
         connection.cut()
-        with scenario.delivering(**pace):
-            until(lambda: watchers.waiting == 0)
-            # 0.9 of twelve seconds after the last heartbeat.
-            assert time.monotonic() - since < 12.0
-            watchers.answer = lambda _: (0.0, 200)
+        with scenario.delivering(**taken_over):
             scenario.until_settled()
+            aborted, sent_again = watchers.received[:3], watchers.received[3:]
+            assert [request.status for request in watchers.received] == [None] * 3 + [200] * len(sent_again)
+            assert max(request.ended for request in aborted) < min(request.began for request in sent_again)
             connection.restore()
             scenario.until_shared(2)
             scenario.note(Incident.CUT_OFF, since)
@@ -219,7 +220,7 @@ def test_processes_with_moved_clocks_deliver_in_order(store: Store, watchers: Wa
             set_clock(clocks[1], second)
             load.wait_for(load.acknowledged + 10)
             acknowledged += load.stop()
-            scenario.until_settled(20)
+            scenario.until_settled()
     log = (store.folder / "deliver.log").read_text()
     assert "has died" not in log, log
     scenario.check(acknowledged)
@@ -245,7 +246,7 @@ def test_shards_move_while_postgres_restarts(
                 load.wait_for(load.acknowledged + 5)
                 acknowledged += load.stop()
                 scenario.note(Incident.CUT_OFF, since)
-                scenario.until_settled(20)
+                scenario.until_settled()
             scenario.until_shared(1)
     scenario.check(acknowledged)
 
@@ -255,11 +256,13 @@ def test_shards_move_back_and_forth(store: Store, watchers: Watchers, fault_coun
     chance = random.Random(fault_count)
     watchers.answer = lambda _: (chance.random() / 20, 200)
     scenario = create_scenario(store, watchers)
-    with scenario.hub("--deliver", "off") as hub, scenario.delivering():
+    # One in ten freezes.
+    taken_over = pace(dead_after=6) if fault_count >= 10 else pace()
+    with scenario.hub("--deliver", "off") as hub, scenario.delivering(**taken_over):
         load = ChangeLoad(scenario, hub.url, pause=0.1).start()
         try:
             for number in range(fault_count):
-                with coming_and_going(scenario, number, chance):
+                with coming_and_going(scenario, number, chance, taken_over):
                     load.wait_for(load.acknowledged + 3)
         finally:
             acknowledged = load.stop()
@@ -269,9 +272,11 @@ def test_shards_move_back_and_forth(store: Store, watchers: Watchers, fault_coun
 
 
 @contextmanager
-def coming_and_going(scenario: Scenario, number: int, chance: random.Random) -> Iterator[None]:
+def coming_and_going(
+    scenario: Scenario, number: int, chance: random.Random, variables: dict[str, str]
+) -> Iterator[None]:
     """A process that starts, and that stops, dies or freezes as soon as it has its share or at any time before."""
-    with scenario.delivering() as process:
+    with scenario.delivering(**variables) as process:
         if chance.random() < 0.7:
             scenario.until_shared(2)
         yield
@@ -283,5 +288,5 @@ def coming_and_going(scenario: Scenario, number: int, chance: random.Random) -> 
             scenario.until_shared(2)
         if number % 3:
             scenario.terminate(process)
-            assert process.wait(9) == 0
+            assert process.wait(60) == 0
     scenario.until_shared(1)

@@ -57,7 +57,7 @@ def test_death_at_the_worst_moments_loses_no_push(store: Store, fault_count: int
         with hub_process(store.folder, *store.flags, "--deliver", "off", program=TEST_BUILD, **armed) as hub:
             load = PushLoad(repo, hub.url, f"m{number}").start()
             deaths = (store.folder / "stderr.log").read_text().count("ended with status -9")
-            until(lambda: hub.errors.count("ended with status -9") > deaths + 1, 60)
+            until(lambda: hub.errors.count("ended with status -9") > deaths + 1, 300)
             hub.kill_all()
             load.stop()
         acknowledged += load.acknowledged

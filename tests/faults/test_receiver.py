@@ -32,7 +32,7 @@ def test_kill_9_of_the_receiver_loses_no_delivery(receiver: Receiver, fault_coun
         sender.wait_for(10)
     finally:
         sender.stop()
-    until(lambda: not receiver.ids_in_state("waiting", "running"), 60)
+    until(lambda: not receiver.ids_in_state("waiting", "running"))
     assert receiver.stop() == 0
     assert not sender.refused
     receiver.check(sender.acknowledged)

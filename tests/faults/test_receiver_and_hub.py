@@ -44,7 +44,7 @@ def ada(hub: HubProcess) -> Iterator[httpx.Client]:
     arguments = ("admin", "user", "create", "ada", "--email", "ada@example.org", "--verified", "--password-stdin")
     assert hubgate(*arguments, cwd=hub.folder, stdin=b"correct horse battery").returncode == 0
     token = hubgate("admin", "token", "create", "ada", "--role", "write", cwd=hub.folder).stdout.strip()
-    with LeanClient(base_url=hub.url, headers={"Authorization": f"Bearer {token}"}, timeout=30) as client:
+    with LeanClient(base_url=hub.url, headers={"Authorization": f"Bearer {token}"}, timeout=60) as client:
         yield client
 
 
@@ -65,7 +65,7 @@ class Changes:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join(60)
+        self._thread.join(120)
 
     def _run(self) -> None:
         while not self._stop.wait(0.1):
@@ -87,7 +87,7 @@ def test_kill_9_of_the_receiver_loses_no_delivery_of_the_hub(
         for _ in range(max(1, fault_count // 2)):
             before = receiver.count("began").total()
             more = chance.randint(1, 12)
-            until(lambda: receiver.count("began").total() >= before + more, 60)
+            until(lambda: receiver.count("began").total() >= before + more, 120)
             receiver.kill()
             receiver.start()
     logs: list[dict[str, Any]] = []
@@ -99,7 +99,7 @@ def test_kill_9_of_the_receiver_loses_no_delivery_of_the_hub(
         return len(logs) == expected and {log["state"] for log in logs} == {"delivered"}
 
     until(all_delivered, 300)
-    until(lambda: not receiver.ids_in_state("waiting", "running"), 60)
+    until(lambda: not receiver.ids_in_state("waiting", "running"))
     assert receiver.stop() == 0
     receiver.check({log["id"] for log in logs})
 

@@ -83,7 +83,7 @@ def push_with_git(folder: Path, url: str, token: str) -> None:
 
 def until_logged(client: httpx.Client, text: str) -> None:
     """Follow the log of the app until it has a line."""
-    with client.stream("GET", f"/api/spaces/{NAME}/logs/run") as answer:
+    with client.stream("GET", f"/api/spaces/{NAME}/logs/run", timeout=300) as answer:
         for line in answer.iter_lines():
             if text in line:
                 return

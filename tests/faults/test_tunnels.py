@@ -11,9 +11,11 @@ from tests.bed.lean_http import LeanClient
 from tests.bed.processes import TEST_BUILD, HubProcess, free_port, hub_process, until
 from tests.bed.receiver_library import SECRET
 from tests.bed.repos import create_commit, create_repo
+from tests.bed.slow_polls import POLL_SECONDS
 from tests.bed.tunnels import SharedReceiver, share_receiver
 from tests.bed.webhooks import create_webhook
 from tests.faults.conftest import Store
+from tests.faults.scenario import pace
 
 from hubgate.receiver.testing import signed_delivery
 from hubgate.server.accounts import signup
@@ -44,12 +46,12 @@ def token_of_ada(store: Store) -> str:
 
 def client_of(hub: HubProcess, token: str) -> httpx.Client:
     headers = {"authorization": f"Bearer {token}"}
-    return LeanClient(base_url=hub.url, headers=headers, timeout=20)
+    return LeanClient(base_url=hub.url, headers=headers, timeout=60)
 
 
 def start_hub(store: Store, port: int) -> contextlib.AbstractContextManager[HubProcess]:
     """A hub with the default pace, except that it retries soon, and soon fans out after a kill."""
-    return hub_process(store.folder, *store.flags, *WORKERS, port=port, program=TEST_BUILD, TEST_PACE="20,15")
+    return hub_process(store.folder, *store.flags, *WORKERS, port=port, program=TEST_BUILD, **pace(20, 15, 2))
 
 
 def commits(shared: SharedReceiver) -> list[str]:
@@ -59,13 +61,14 @@ def commits(shared: SharedReceiver) -> list[str]:
 
 
 @pytest.mark.parametrize("server", ["granian", "uvicorn"])
-def test_delivery_through_a_tunnel_takes_less_than_a_second(
+def test_delivery_through_a_tunnel_waits_for_no_poll(
     store: Store, monkeypatch: pytest.MonkeyPatch, server: str
 ) -> None:
     """Two web workers and the background process: the one with the WebSocket is not the one that delivers."""
     token = token_of_ada(store)
+    polls = {POLL_SECONDS: "1000"}
     with (
-        hub_process(store.folder, *store.flags, *WORKERS, "--server", server) as hub,
+        hub_process(store.folder, *store.flags, *WORKERS, "--server", server, program=TEST_BUILD, **polls) as hub,
         client_of(hub, token) as ada,
         share_receiver(monkeypatch, hub.url, token) as shared,
     ):
@@ -74,13 +77,9 @@ def test_delivery_through_a_tunnel_takes_less_than_a_second(
         # The first one waits for the receiver to connect, and for the background process to start.
         create_commit(ada, "ada/corpus", {"a.txt": b"first"})
         until(lambda: len(commits(shared)) == 1)
-        took = []
         for number in range(5):
-            began = time.monotonic()
             create_commit(ada, "ada/corpus", {"a.txt": b"%d" % number})
-            until(lambda count=number + 2: len(commits(shared)) == count, every=0.005)
-            took.append(time.monotonic() - began)
-        assert max(took) < 1, took
+            until(lambda count=number + 2: len(commits(shared)) == count)
         # Both workers accept requests to the link, whichever has the WebSocket.
         for _ in range(10):
             delivery = signed_delivery("repo.content.update", secret=SECRET)
@@ -88,7 +87,8 @@ def test_delivery_through_a_tunnel_takes_less_than_a_second(
             assert httpx.post(url, headers=delivery.headers, content=delivery.body).status_code == 200
         began = time.monotonic()
         assert hub.stop() == 0
-        assert time.monotonic() - began < 6, "an open WebSocket does not delay the stop"
+        # The server waits seven seconds for requests in flight.
+        assert time.monotonic() - began < 6.5, "an open WebSocket does not delay the stop"
     assert "Traceback" not in hub.errors
 
 

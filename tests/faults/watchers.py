@@ -23,7 +23,7 @@ class Watchers:
     # or until `respond` is called.
     answer: Callable[[str], tuple[float, int] | None] = lambda _: (0.0, 200)
     received: list[ReceivedRequest] = field(default_factory=list)
-    # The number of requests without a response.
+    # The number of requests without a response, and of those that are not in `received` yet.
     waiting: int = 0
 
     def __post_init__(self) -> None:
@@ -53,11 +53,11 @@ class Watchers:
     def close(self) -> None:
         self.stop_listening()
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
         self._loop.close()
 
     def _run(self, work: object) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(20)  # type: ignore[arg-type]
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(60)  # type: ignore[arg-type]
 
     async def _listen(self) -> None:
         self._server = await asyncio.start_server(self._serve, self.host, self._port, backlog=2048)
@@ -117,9 +117,9 @@ class Watchers:
             was_dropped = True
             raise
         finally:
-            self.waiting -= 1
             request = _received_request(address, headers, body, began)
             self.received.append(replace(request, status=status, was_dropped=was_dropped))
+            self.waiting -= 1
         return not done
 
     async def _hang(self, disconnect: "asyncio.Future[bytes]") -> tuple[float, int] | None:
