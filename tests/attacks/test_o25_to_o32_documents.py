@@ -215,7 +215,7 @@ def test_o28_endless_document_is_cut_off(
 
     server = far_end.enter_context(serving(behave))
     assert status_of(lenient, f"http://127.0.0.1:{server.port}/app") == 400
-    assert ended.wait(20)
+    assert ended.wait(60)
     # Socket buffers may have accepted a little more.
     assert sent < ENDLESS / 4
 
@@ -223,7 +223,7 @@ def test_o28_endless_document_is_cut_off(
 def test_o29_slow_document_is_cut_off_at_the_deadline(lenient: RunningHub, far_end: ExitStack) -> None:
     def behave(peer: socket.socket) -> None:
         read_request(peer)
-        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n")
+        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 10000\r\n\r\n")
         while True:
             peer.sendall(b" ")
             time.sleep(0.05)
@@ -231,8 +231,8 @@ def test_o29_slow_document_is_cut_off_at_the_deadline(lenient: RunningHub, far_e
     server: Server = far_end.enter_context(serving(behave))
     started = time.monotonic()
     assert status_of(lenient, f"http://127.0.0.1:{server.port}/app") == 400
-    # The deadline is five seconds; the whole document would take fifty.
-    assert time.monotonic() - started < 25
+    # The deadline is five seconds; the whole document would take five hundred.
+    assert time.monotonic() - started < 50
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.bed.egress_hub import OK, EgressHub, deliver, run_egress_hub
+from tests.bed.egress_hub import DEADLINE, LONG, OK, EgressHub, deliver, run_egress_hub
 from tests.egress.dialled import dialled
 from tests.egress.farend import Server, answering, serving
 
@@ -106,7 +106,7 @@ def test_w1_w3_w4_w5_allowed_networks_are_called_but_metadata_services_never(
         webhooks = here.watch(*(f"http://{host}:{server.port}/" for host in names))
         here.change()
         with dialled() as dials:
-            deliver(here.hub)
+            deliver(here.hub, 2.0)
         reached = {ip_address(address) for address, port in dials if port == server.port}
         assert reached == {ip_address(address) for address in opened}
         assert [here.last_delivery(one)["state"] for one in (webhooks[0], webhooks[6])] == ["delivered", "delivered"]
@@ -146,10 +146,10 @@ def test_w9_host_that_later_resolves_to_a_private_address_is_not_called(
     with run_egress_hub(sqlite_template, tmp_path, names) as here:  # type: ignore[arg-type]
         (webhook,) = here.watch(f"http://turn.example:{server.port}/")
         states, dialled_to = [], set()
-        for number in range(4):
+        for number, seconds in enumerate((LONG, DEADLINE, DEADLINE, LONG)):
             here.change(f"repo{number}")
             with dialled() as dials:
-                assert deliver(here.hub) == 1
+                assert deliver(here.hub, seconds) == 1
             dialled_to |= {address for address, port in dials if port == server.port}
             states.append(here.last_delivery(webhook)["state"])
         assert states == ["delivered", "retrying", "retrying", "delivered"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.egress_hub import EgressHub, deliver, run_egress_hub
+from tests.bed.egress_hub import LONG, EgressHub, deliver, run_egress_hub
 from tests.bed.webhooks import secret_of
 from tests.egress.dialled import dialled
 from tests.egress.farend import answering, serving
@@ -31,7 +31,7 @@ def test_w11_redirect_is_a_failure(sqlite_template: Path, tmp_path: Path, status
             with run_egress_hub(sqlite_template, tmp_path) as here, dialled() as dials:
                 webhooks = here.watch(*(f"http://127.0.0.1:{server.port}/" for server in (one, two)))
                 here.change()
-                assert deliver(here.hub) == 2
+                assert deliver(here.hub, LONG) == 2
                 for webhook in webhooks:
                     told = here.last_delivery(webhook)
                     assert (told["state"], told["status"]) == ("retrying", int(status[:3]))
@@ -124,7 +124,7 @@ def test_w15_escaped_line_breaks_in_a_query_stay_escaped(sqlite_template: Path, 
             secret="x-evil: 1; \\r\\nx-evil: 1",
         )
         here.change()
-        assert deliver(here.hub) == 1
+        assert deliver(here.hub, LONG) == 1
     (request,) = seen
     lines = request.partition(b"\r\n\r\n")[0].split(b"\r\n")
     assert lines[0] == b"POST /%0d%0aX-Evil:%201?%0d%0a=%0D%0AX-Evil:1 HTTP/1.1"

@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.bed.egress_hub import DEADLINE, OK, EgressHub, deliver, run_egress_hub
+from tests.bed.egress_hub import DEADLINE, LONG, OK, EgressHub, deliver, run_egress_hub
+from tests.bed.processes import free_port
 from tests.egress.farend import answering, certificate_for, read_request, serving, silent
 
 from hubgate.server.egress.resolve import THREADS_PER_OWNER, THREADS_PER_SITE
 
 NO_ANSWER = "No answer from the address."
 ENDLESS = 64 * 1024 * 1024
+# A busy machine needs this time beside the deadline. What the receivers below do takes longer.
+LATEST = 30
 Behaviour = Callable[[socket.socket], None]
 
 
@@ -43,8 +46,7 @@ def single_attempt(
 
 def test_w18_blocked_refused_unknown_and_timed_out_look_the_same(here: EgressHub) -> None:
     """In words, in numbers, in how long the attempt takes and in when it is retried."""
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
+    port = free_port()
     with serving(silent) as slow, serving(answering(b"\x15\x03\x01\x00\x02\x02\x28")) as other:
         places = [
             "http://blocked.example:8080/",
@@ -62,7 +64,7 @@ def test_w18_blocked_refused_unknown_and_timed_out_look_the_same(here: EgressHub
     assert all(one == said[0] for one in said), said
     times = [took for _, took in found]
     assert min(times) >= DEADLINE
-    assert max(times) < DEADLINE + 1.5, times
+    assert max(times) < DEADLINE + LATEST, times
 
 
 def dripping(head: bytes, drop: bytes) -> Behaviour:
@@ -78,14 +80,14 @@ def dripping(head: bytes, drop: bytes) -> Behaviour:
 
 def deaf(peer: socket.socket) -> None:
     """Accepts the connection and reads nothing."""
-    threading.Event().wait(5)
+    threading.Event().wait(2 * LATEST)
 
 
 @pytest.mark.parametrize(
     ("line", "behave"),
     [
         ("W19", dripping(b"HTTP/1.1 200 OK\r\n", b"x")),
-        ("W20", dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n", b"x")),
+        ("W20", dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n", b"x")),
         ("W20", dripping(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n")),
         ("W23", dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n")),
         ("W19", silent),
@@ -97,7 +99,7 @@ def test_w19_w20_one_deadline_covers_the_whole_attempt(here: EgressHub, line: st
     with serving(behave) as server:
         one, took = single_attempt(here, f"http://127.0.0.1:{server.port}/")
         assert (one["status"], one["error"], one["state"]) == (None, NO_ANSWER, "retrying"), line
-        assert took < DEADLINE + 1.5
+        assert took < DEADLINE + LATEST
 
 
 def test_w19_reused_connection_is_closed_at_the_deadline(here: EgressHub) -> None:
@@ -115,13 +117,13 @@ def test_w19_reused_connection_is_closed_at_the_deadline(here: EgressHub) -> Non
     with serving(behave) as server:
         (webhook,) = here.watch(f"http://127.0.0.1:{server.port}/")
         states = []
-        for name in ("one", "two"):
+        for name, seconds in (("one", LONG), ("two", DEADLINE)):
             here.change(name)
-            deliver(here.hub)
+            deliver(here.hub, seconds)
             states.append(here.last_delivery(webhook)["state"])
         assert states == ["delivered", "retrying"]
         assert server.connections == 1
-        assert gone.wait(5)
+        assert gone.wait(60)
 
 
 class Pouring:
@@ -157,8 +159,8 @@ PIECE = b"0123456789abcdef" * 256
 def test_w21_endless_body_is_read_up_to_64_kib(here: EgressHub, head: bytes, piece: bytes) -> None:
     pouring = Pouring(b"HTTP/1.1 200 OK\r\n" + head, piece)
     with serving(pouring) as server:
-        one, _ = single_attempt(here, f"http://127.0.0.1:{server.port}/", seconds=5)
-        assert pouring.ended.wait(20)
+        one, _ = single_attempt(here, f"http://127.0.0.1:{server.port}/", seconds=LONG)
+        assert pouring.ended.wait(60)
     # Socket buffers may have accepted a little more.
     assert pouring.sent < ENDLESS / 4
     assert (one["status"], one["state"]) == (200, "delivered")
@@ -171,7 +173,7 @@ def test_w22_compressed_answers_are_not_inflated(here: EgressHub, encoding: str)
     head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {len(bomb)}\r\n\r\n"
     seen: list[bytes] = []
     with serving(answering(head.encode() + bomb, seen)) as server:
-        one, _ = single_attempt(here, f"http://127.0.0.1:{server.port}/")
+        one, _ = single_attempt(here, f"http://127.0.0.1:{server.port}/", seconds=LONG)
     assert one["response"] == bomb[:4096].decode("utf-8", "replace")
     assert b"\r\naccept-encoding: identity\r\n" in seen[0].lower()
 
@@ -194,7 +196,7 @@ def test_w23_endless_headers_are_cut_off(here: EgressHub, head: bytes, piece: by
     pouring = Pouring(head, piece)
     with serving(pouring) as server:
         one, _took = single_attempt(here, f"http://127.0.0.1:{server.port}/", seconds=1.5)
-        assert pouring.ended.wait(20)
+        assert pouring.ended.wait(60)
     assert pouring.sent < ENDLESS / 4
     assert (one["status"], one["state"]) == (None, "retrying")
 
@@ -216,7 +218,8 @@ def test_w24_hanging_tls_or_a_foreign_certificate_is_a_failure(sqlite_template: 
                 f"https://ci.example:{plain.port}/",
                 f"https://ci.example:{mute.port}/",
             ]
-            states = [single_attempt(here, url, f"r{number}")[0]["state"] for number, url in enumerate(urls)]
+            states = [single_attempt(here, urls[0], "r0", LONG)[0]["state"]]
+            states += [single_attempt(here, url, f"r{number}")[0]["state"] for number, url in enumerate(urls[1:], 1)]
         with run_egress_hub(sqlite_template, tmp_path, names) as here:  # type: ignore[arg-type]
             states.append(single_attempt(here, urls[0])[0]["state"])
     assert states == ["delivered", *["retrying"] * 5], "only the certificate for the name, of somebody we trust"
@@ -232,7 +235,7 @@ def slow_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
         if host == "healthy.slow.example":
             return real("localhost", *rest, **more)
         if isinstance(host, str) and host.endswith(".slow.example"):
-            over.wait(30)
+            over.wait(60)
             raise socket.gaierror(socket.EAI_AGAIN, "later")
         return real(host, *rest, **more)
 
@@ -260,9 +263,9 @@ def test_w25_slow_lookups_do_not_delay_others(
         (healthy,) = here.watch(f"http://localhost:{server.port}/")
         here.change()
         began = time.monotonic()
-        deliver(here.hub)
+        deliver(here.hub, 2.0)
         assert here.last_delivery(healthy)["state"] == "delivered"
-        assert arrived[0] - began < 1.5
+        assert arrived[0] - began < LATEST
         states = [here.last_delivery(webhook)["state"] for webhook in slow]
         assert states.count("retrying") == THREADS_PER_SITE, "a name that hangs counts as a try"
         assert states.count("pending") == 20, "deliveries without a free slot were not attempted"
@@ -280,7 +283,7 @@ def test_w25_slow_lookups_do_not_delay_other_owners_below_a_public_suffix(
         slow = here.watch(*(f"http://n{number}.evil.slow.example:{server.port}/" for number in range(50)))
         (healthy,) = here.watch(f"http://healthy.slow.example:{server.port}/")
         here.change()
-        deliver(here.hub)
+        deliver(here.hub, 2.0)
         states = [here.last_delivery(webhook)["state"] for webhook in slow]
         assert here.last_delivery(healthy)["state"] == "delivered"
         assert (states.count("retrying"), states.count("pending")) == (THREADS_PER_OWNER, 50 - THREADS_PER_OWNER)

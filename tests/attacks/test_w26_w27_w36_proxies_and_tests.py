@@ -2,17 +2,18 @@
 limits.
 """
 
-import socket
 from collections.abc import Iterator
+from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
 from tests.bed.background_delivery import deliver_in_background
-from tests.bed.egress_hub import OK, EgressHub, deliver, run_egress_hub
+from tests.bed.egress_hub import LONG, OK, EgressHub, deliver, run_egress_hub
 from tests.bed.engines import SqliteEngine, settings_for
 from tests.bed.lean_http import LeanClient
 from tests.bed.people import api, create_token, create_user
+from tests.bed.processes import free_port
 from tests.bed.running_hub import run_hub
 from tests.bed.webhooks import create_webhook
 from tests.egress.dialled import dialled
@@ -37,7 +38,7 @@ def test_w26_proxies_of_the_environment_are_ignored(
         with run_egress_hub(sqlite_template, tmp_path, {"ci.example": [["127.0.0.1"]]}) as here:
             (webhook,) = here.watch(f"http://ci.example:{server.port}/")
             here.change()
-            deliver(here.hub)
+            deliver(here.hub, LONG)
             assert here.last_delivery(webhook)["state"] == "delivered"
         assert (proxy.connections, server.connections) == (0, 1)
 
@@ -106,7 +107,8 @@ def test_w27_hub_does_not_call_its_public_address(sqlite_template: Path, tmp_pat
 
 def test_w36_test_delivery_passes_the_same_address_check(sqlite_template: Path, tmp_path: Path, server: Server) -> None:
     names = {"inside.example": [["10.0.0.1"]], "ci.example": [["127.0.0.1"]]}
-    with run_egress_hub(sqlite_template, tmp_path, names) as here, deliver_in_background(here.hub, deliver):  # type: ignore[arg-type]
+    send = partial(deliver, seconds=2.0)
+    with run_egress_hub(sqlite_template, tmp_path, names) as here, deliver_in_background(here.hub, send):  # type: ignore[arg-type]
         inside, outside = here.watch(*(f"http://{host}.example:{server.port}/" for host in ("inside", "ci")))
         with dialled() as dials:
             answers = [here.ada.post(f"/api/settings/webhooks/{one['id']}/test") for one in (inside, outside)]
@@ -118,8 +120,7 @@ def test_w36_test_delivery_passes_the_same_address_check(sqlite_template: Path, 
 
 
 def test_w36_test_of_a_closed_port_takes_as_long_as_of_a_filtered_one(sqlite_template: Path, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
+    port = free_port()
     names = {"inside.example": [["10.0.0.1"]]}
     with run_egress_hub(sqlite_template, tmp_path, names) as here, deliver_in_background(here.hub, deliver):  # type: ignore[arg-type]
         for url in (f"http://127.0.0.1:{port}/", "http://inside.example/"):

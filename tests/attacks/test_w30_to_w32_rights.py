@@ -8,7 +8,6 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.bed.background_delivery import deliver_in_background
-from tests.bed.egress_hub import deliver
 from tests.bed.engines import Engine, settings_for
 from tests.bed.people import api, create_organization, create_token, create_user
 from tests.bed.repos import create_commit, create_repo
@@ -128,7 +127,7 @@ def test_w30_test_delivery_reveals_nothing_private(hub: RunningHub, receiver: Re
     ):
         create_repo(owner, "Secret", private=True)
         webhooks = [create_webhook(eve, receiver.url, one) for one in ("user:ada", "model:ada/secret")]
-        with deliver_in_background(hub, deliver):
+        with deliver_in_background(hub):
             answers = [eve.post(f"{PATH}/{webhook['id']}/test") for webhook in webhooks]
         assert [answer.json()["status"] for answer in answers] == [200, 200]
     assert [one.json["repo"]["name"] for one in receiver.received] == ["ada/example", "ada/secret"]
@@ -147,7 +146,7 @@ def test_w30_test_delivery_uses_a_public_repo_behind_many_private_ones(hub: Runn
             create_repo(owner, f"secret{number}", private=True)
         settle(hub)
         webhook = create_webhook(eve, receiver.url, "user:ada")
-        with deliver_in_background(hub, deliver):
+        with deliver_in_background(hub):
             assert eve.post(f"{PATH}/{webhook['id']}/test").json()["status"] == 200
     assert [one.json["repo"]["name"] for one in receiver.received] == ["ada/open"]
 

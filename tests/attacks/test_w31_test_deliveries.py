@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from tests.bed.background_delivery import deliver_in_background
-from tests.bed.egress_hub import deliver
 from tests.bed.engines import Engine, settings_for
 from tests.bed.people import api, create_organization, create_token, create_user
 from tests.bed.repos import create_repo
@@ -42,7 +41,7 @@ def test_w31_test_delivery_is_not_sent_after_the_permission_is_lost(
         settle(hub)
         webhook = create_webhook(watcher, receiver.url, "org:acme")
         at = f"{PATH}/{webhook['id']}"
-        with deliver_in_background(hub, deliver):
+        with deliver_in_background(hub):
             sent = watcher.post(f"{at}/test").json()
         assert sent["status"] == 503
         assert watcher.get(f"{at}/logs/{sent['id']}").json()["payload"]["repo"]["name"] == "acme/secret"

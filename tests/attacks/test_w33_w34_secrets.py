@@ -11,7 +11,6 @@ import httpx
 import pytest
 from tests.bed.background_delivery import deliver_in_background
 from tests.bed.dump import dump
-from tests.bed.egress_hub import deliver
 from tests.bed.engines import Engine, settings_for
 from tests.bed.people import api, browser_of, create_organization, create_token, create_user
 from tests.bed.repos import create_repo
@@ -70,7 +69,7 @@ def test_w33_secret_is_shown_to_its_owner_only(hub: RunningHub, receiver: Receiv
             sent = [one for one in receiver.received if one.headers["x-hubgate-webhook"] == webhook["id"]]
             assert sent[-1].headers["x-webhook-secret"] == secret
             receiver.answer = " ".join(spellings(secret)[:4] * 3).encode()
-            with deliver_in_background(hub, deliver):
+            with deliver_in_background(hub):
                 told = owner.post(f"{PATH}/{webhook['id']}/test")
             contains_no_secret(told.text, "the answer of a test")
             logs = owner.get(f"{PATH}/{webhook['id']}/logs")

@@ -28,7 +28,7 @@ def status_of(where: tuple[str, int], *lines: bytes, body: bytes = b"", length: 
     """The status of the answer to a request of exactly these bytes."""
     size = b"Content-Length: %d" % (len(body) if length is None else length)
     head = b"\r\n".join([b"POST /webhooks/heard HTTP/1.1", b"Host: x", b"Connection: close", size, *lines, b"", b""])
-    with socket.create_connection(where, timeout=15) as connection:
+    with socket.create_connection(where, timeout=60) as connection:
         connection.sendall(head + body)
         answer = b""
         while b"\r\n\r\n" not in answer:

@@ -11,7 +11,6 @@ import httpx
 import pytest
 from tests.bed.apps import approve, create_app, redirect_parameters
 from tests.bed.background_delivery import deliver_in_background
-from tests.bed.egress_hub import deliver
 from tests.bed.engines import Engine, settings_for
 from tests.bed.people import api, browser_of, create_organization, create_token, create_user, submit
 from tests.bed.replays import run_replays
@@ -84,7 +83,7 @@ def test_w41_private_history_is_hidden_from_an_app(hub: RunningHub, receiver: Re
         at = f"{PATH}/{create_webhook(owner, receiver.url, 'user:ada')['id']}"
         create_commit(owner, SECRET_NAME, {"secret.txt": b"1"})
         settle(hub)
-        with deliver_in_background(hub, deliver):
+        with deliver_in_background(hub):
             assert owner.post(f"{at}/test").json()["status"] == 200
         publish(owner)
         create_commit(owner, PUBLIC_NAME, {"news.txt": b"1"})
@@ -103,7 +102,7 @@ def test_w41_private_history_is_hidden_from_an_app(hub: RunningHub, receiver: Re
                 assert app.post(f"{at}/replay/{one}").status_code == 404
                 assert owner.post(f"{at}/replay/{one}").status_code == 403, "it would be sent to the app"
             assert {one["id"] for one in logs(owner, at)} == set(everything), "the user sees it as before"
-            with deliver_in_background(hub, deliver):
+            with deliver_in_background(hub):
                 assert app.post(f"{at}/replay/{shown.pop()}").json()["status"] == 200
                 assert app.post(f"{at}/test").json()["status"] == 200
             assert len(logs(app, at)) == 4, "its own replay and test are shown"
@@ -126,7 +125,7 @@ def test_w41_app_that_may_read_private_repos_sees_their_history(
             assert app.post(at, json={"url": evil.url}).status_code == 200
             (first,) = [one for one in logs(app, at) if one["event"]["scope"] == "repo.content"]
             assert app.get(f"{at}/logs/{first['id']}").json()["payload"]["repo"]["name"] == SECRET_NAME
-            with deliver_in_background(hub, deliver):
+            with deliver_in_background(hub):
                 assert app.post(f"{at}/replay/{first['id']}").json()["status"] == 200
     assert names(evil) == {SECRET_NAME}
 
@@ -163,7 +162,7 @@ def test_w41_waiting_deliveries_of_a_private_repo_are_not_sent_to_the_app(
             create_commit(owner, SECRET_NAME, {"secret.txt": b"1"})
             settle(hub)
         else:
-            with deliver_in_background(hub, deliver):
+            with deliver_in_background(hub):
                 assert owner.post(f"{at}/test").json()["status"] == 503
         assert names(receiver) == {SECRET_NAME}
         publish(owner)
@@ -248,7 +247,7 @@ def test_w41_replay_from_before_the_takeover_does_not_send_private_tests(
         create_repo(owner, SECRET_NAME, private=True)
         settle(hub)
         at = f"{PATH}/{create_webhook(owner, receiver.url, 'user:ada')['id']}"
-        with deliver_in_background(hub, deliver):
+        with deliver_in_background(hub):
             assert owner.post(f"{at}/test").json()["status"] == 200
         (test,) = logs(owner, at)
         publish(owner)

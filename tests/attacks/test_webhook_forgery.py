@@ -13,7 +13,6 @@ import pytest
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from tests.bed.background_delivery import deliver_in_background
-from tests.bed.egress_hub import deliver
 from tests.bed.engines import Engine, settings_for
 from tests.bed.people import api, create_token, create_user
 from tests.bed.repos import create_repo
@@ -92,7 +91,7 @@ def test_every_attempt_is_signed_with_its_time(hub: RunningHub, receiver: Receiv
             hub.clock.advance(40)
         (log,) = ada.get(f"{PATH}/{webhook['id']}/logs").json()
         receiver.status = 200
-        with deliver_in_background(hub, deliver):
+        with deliver_in_background(hub):
             replayed = ada.post(f"{PATH}/{webhook['id']}/replay/{log['id']}").json()["id"]
         first, second = receiver.received[:2]
         third = next(one for one in receiver.received if one.headers["webhook-id"] == replayed)

@@ -21,7 +21,10 @@ from hubgate.server.egress.client import Egress
 from hubgate.server.resources import Hub
 
 LOOPBACK = ("127.0.0.0/8",)
+# An attempt that fails takes this long.
 DEADLINE = 0.5
+# For attempts that succeed.
+LONG = 60.0
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 

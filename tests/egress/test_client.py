@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import uvloop
 from tests.bed.blocking import run_blocking
+from tests.bed.processes import free_port
 from tests.egress.farend import Names, answering, certificate_for, read_request, serving, silent
 
 from hubgate.server.egress.client import Egress, request_head
@@ -27,7 +28,7 @@ CAP = 1000
 
 async def get(egress: Egress, url: str, seconds: float = 20.0, cap: int = CAP) -> tuple[int, bytes]:
     """Fails if the deadline is exceeded."""
-    async with asyncio.timeout(seconds + 10):
+    async with asyncio.timeout(seconds + 60):
         answer = await egress.get(url, {}, seconds=seconds, cap=cap)
     return answer.status, answer.body
 
@@ -38,7 +39,7 @@ async def test_request_is_sent_as_given() -> None:
     with serving(answering(OK, seen)) as server:
         target = parse_target(f"http://hook.example:{server.port}/a?b=c")
         request = request_head("POST", target, {"X-One": "1"}) + b"Content-Length: 2\r\n\r\n{}"
-        answer = await egress.send(target, request, seconds=5, cap=CAP)
+        answer = await egress.send(target, request, seconds=60, cap=CAP)
         assert (answer.status, answer.body, answer.header("content-length")) == (200, b"ok", "2")
     egress.close()
     assert seen == [
@@ -100,8 +101,7 @@ async def test_one_blocked_address_blocks_the_host(addresses: list[str]) -> None
 async def test_blocked_refused_unknown_and_slow_look_the_same() -> None:
     """W18."""
     egress = Egress(LOOPBACK, resolve=Names({"private.example": [["10.0.0.1"]]}))
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
+    port = free_port()
     with serving(silent) as slow:
         urls = [
             "http://private.example/",
@@ -133,7 +133,7 @@ def dripping(head: bytes, drop: bytes) -> object:
     "behave",
     [
         dripping(b"HTTP/1.1 200 OK\r\n", b"x"),
-        dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n", b"x"),
+        dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n", b"x"),
         dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
     ],
     ids=["headers", "body", "interim answers"],
@@ -145,7 +145,7 @@ async def test_slow_answer_ends_at_the_deadline(behave: object) -> None:
         started = time.monotonic()
         with pytest.raises(Unreachable):
             await get(egress, f"http://127.0.0.1:{server.port}/", seconds=0.5)
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < 30
     egress.close()
 
 
@@ -167,7 +167,7 @@ async def test_endless_body_is_cut_off_at_the_limit(head: bytes) -> None:
     piece = b"10\r\n0123456789abcdef\r\n" if b"chunked" in head else b"0123456789abcdef" * 64
     egress = Egress(LOOPBACK)
     with serving(endless(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n", piece)) as server:  # type: ignore[arg-type]
-        answer = await egress.get(f"http://127.0.0.1:{server.port}/", {}, seconds=5, cap=CAP)
+        answer = await egress.get(f"http://127.0.0.1:{server.port}/", {}, seconds=60, cap=CAP)
         assert (len(answer.body), answer.truncated) == (CAP, True)
     egress.close()
 
@@ -206,19 +206,30 @@ async def test_redirects_are_not_followed(status: int) -> None:
 
 
 async def test_connections_are_reused_and_stale_ones_replaced() -> None:
+    is_closed = threading.Event()
+
     def twice(peer: socket.socket) -> None:
         for _ in range(2):
             if read_request(peer):
                 peer.sendall(OK)
+        peer.close()
+        is_closed.set()
 
     egress = Egress(LOOPBACK)
     with serving(twice) as server:
         url = f"http://127.0.0.1:{server.port}/"
-        for _ in range(6):
-            assert await get(egress, url) == (200, b"ok")
-            # The end of a connection is noticed before the request in some rounds and during it in others.
-            await asyncio.sleep(0)
-        assert server.connections == 3
+        for _ in range(2):
+            # The end of the second connection is noticed before the next request, that of the others during it.
+            await asyncio.sleep(0.05)
+            for _ in range(2):
+                assert await get(egress, url) == (200, b"ok")
+            assert is_closed.wait(60)
+            is_closed.clear()
+            for _ in range(2):
+                assert await get(egress, url) == (200, b"ok")
+            assert is_closed.wait(60)
+            is_closed.clear()
+        assert server.connections == 4
     egress.close()
 
 
@@ -257,7 +268,7 @@ def test_body_that_ends_with_the_connection_is_accepted(
 
     async def ask(port: int) -> None:
         egress = Egress(LOOPBACK, resolve=Names({"hook.example": [["127.0.0.1"]]}), tls=for_client)
-        assert await get(egress, f"{scheme}://hook.example:{port}/", seconds=5) == (200, b"all of it")
+        assert await get(egress, f"{scheme}://hook.example:{port}/") == (200, b"all of it")
         egress.close()
 
     with serving(behave, tls=for_server if scheme == "https" else None) as server:

@@ -11,7 +11,6 @@ import pytest
 from tests.bed import packs
 from tests.bed.background_delivery import deliver_in_background
 from tests.bed.concurrency import run_concurrently
-from tests.bed.egress_hub import deliver
 from tests.bed.engines import Engine, settings_for
 from tests.bed.organizations import two_hubs
 from tests.bed.people import api, create_organization, create_token, create_user
@@ -104,7 +103,7 @@ def test_quota_counts_only_events(hub: RunningHub, receiver: Receiver) -> None:
             create_repo(ada, f"r{number}")
         settle(hub)
         log = ada.get(f"{at}/logs").json()[0]
-        with deliver_in_background(hub, deliver):
+        with deliver_in_background(hub):
             for tail in ("test", f"replay/{log['id']}", "test"):
                 assert ada.post(f"{at}/{tail}").json()["status"] == 200
         for number in range(4, 7):
@@ -112,7 +111,7 @@ def test_quota_counts_only_events(hub: RunningHub, receiver: Receiver) -> None:
         settle(hub)
         skipped = [log for log in ada.get(f"{at}/logs").json() if log["state"] == "skipped"]
         assert [log["reason"] for log in skipped] == ["quota", "quota"]
-        with deliver_in_background(hub, deliver):
+        with deliver_in_background(hub):
             assert ada.post(f"{at}/replay/{skipped[0]['id']}").json()["status"] == 200
 
 
