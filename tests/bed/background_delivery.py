@@ -23,4 +23,4 @@ def deliver_in_background(hub: RunningHub, send: Callable[[RunningHub], object] 
         yield
     finally:
         stop.set()
-        thread.join(20)
+        thread.join(60)

@@ -52,7 +52,7 @@ def install_if_missing() -> None:
 def run_browser() -> Iterator[Browser]:
     arguments = [*_ARGUMENTS, *(["--no-sandbox"] if os.getuid() == 0 else [])]
     # On a busy machine a page can take longer than the default of five seconds.
-    expect.set_options(timeout=15_000)
+    expect.set_options(timeout=60_000)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=arguments)
         try:

@@ -53,7 +53,7 @@ class RunningDemo:
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
         self.process.send_signal(how)
-        assert self.process.wait(30) == 0, self.errors
+        assert self.process.wait(60) == 0, self.errors
         assert "Traceback" not in self.errors
 
     def wait_for(self, text: str) -> None:

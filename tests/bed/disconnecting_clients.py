@@ -15,7 +15,7 @@ GREEDY, OTHER = "127.0.0.2", "127.0.0.3"
 
 def _connected(hub: RunningHub, source: str) -> socket.socket:
     """A connection that the hub has accepted: a first request was answered."""
-    connection = socket.create_connection(hub.address, timeout=20, source_address=(source, 0))
+    connection = socket.create_connection(hub.address, timeout=60, source_address=(source, 0))
     connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: hub\r\n\r\n")
     assert b" 200 " in connection.recv(4096)
     return connection
@@ -57,7 +57,7 @@ def statuses_after_disconnect(
     with send_requests(hub, targets, body, source, authorization), client_from(hub, OTHER) as other:
         # The response shows that the hub has received all requests above.
         assert other.get("/healthz").status_code == 200
-    until(lambda: len(statuses(hub, source)) == len(targets), 60)
+    until(lambda: len(statuses(hub, source)) == len(targets))
     return statuses(hub, source)
 
 

@@ -72,7 +72,7 @@ def run_hostile_server(*answers: ScriptedResponse) -> Iterator[HostileServer]:
 
 
 def _read(peer: socket.socket) -> SeenRequest | None:
-    peer.settimeout(10)
+    peer.settimeout(60)
     data = b""
     while b"\r\n\r\n" not in data:
         piece = peer.recv(65_536)
@@ -108,7 +108,7 @@ def call_with(client_type: type[Any], url: str, operation: Callable[[Any], Any],
     """Call `operation` with the sync or the async client and return the result. Retries do not wait: the tests check
     whether the client retries, not when.
     """
-    options = {"token": TOKEN, "timeout": 5, "retries": 0, "config_folder": folder, **more}
+    options = {"token": TOKEN, "timeout": 60, "retries": 0, "config_folder": folder, **more}
     if client_type is Hub:
         with without_sleeping(Hub(url, **options), _nothing) as hub:
             return operation(hub)

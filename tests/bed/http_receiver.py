@@ -34,7 +34,7 @@ class Receiver(ThreadingHTTPServer):
             self._request_received.notify_all()
         return self.answer(request)
 
-    def wait_for(self, count: int, seconds: float = 15.0) -> list[Received]:
+    def wait_for(self, count: int, seconds: float = 60.0) -> list[Received]:
         with self._request_received:
             in_time = self._request_received.wait_for(lambda: len(self.received) >= count, seconds)
         assert in_time, f"{len(self.received)} of {count} requests were received"

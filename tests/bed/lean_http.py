@@ -16,8 +16,8 @@ import httpx
 
 _LARGEST_HEAD = 100_000
 _RECEIVED_AT_ONCE = 65_536
-# Connections that were idle for longer are not used again: the hub closes them after a while.
-_IDLE_SECONDS = 5
+# Connections that were idle for longer are not used again: uvicorn closes them after five seconds.
+_IDLE_SECONDS = 2
 
 _FIELD = rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*\r\n"
 _FIELDS = re.compile(_FIELD)
@@ -31,7 +31,7 @@ class LeanClient(httpx.Client):
     """An httpx client with this transport, and without httpx's slowest steps where they have no effect."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(transport=LeanTransport(), **options)
+        super().__init__(transport=LeanTransport(), **{"timeout": 60, **options})
         self._cookies = _Cookies(self._cookies)
 
     def _merge_url(self, url: httpx.URL | str) -> httpx.URL:

@@ -38,9 +38,9 @@ class ListenProcess:
 
     def line(self) -> str:
         """The next line, without its time."""
-        return _TIME.sub("", self._lines.get(timeout=30), count=1)
+        return _TIME.sub("", self._lines.get(timeout=60), count=1)
 
-    def wait_for(self, text: str, seconds: float = 30.0) -> None:
+    def wait_for(self, text: str, seconds: float = 60.0) -> None:
         """Wait until standard error contains the text."""
         until(lambda: text in self.errors, seconds)
 
@@ -52,14 +52,14 @@ class ListenProcess:
 
     def close(self) -> None:
         self.process.kill()
-        self.process.wait(30)
-        self._reading.join(30)
+        self.process.wait(60)
+        self._reading.join(60)
         assert self.process.stdout is not None
         self.process.stdout.close()
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> int:
         self.process.send_signal(how)
-        return self.process.wait(30)
+        return self.process.wait(60)
 
 
 @contextlib.contextmanager

@@ -43,7 +43,7 @@ class ManyListeners:
             f"Authorization: Bearer {self.token}",
         )
         writer.write("\r\n".join([*lines, "", ""]).encode())
-        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 120)
         assert b" 200 " in head.split(b"\r\n")[0], head
         return reader, writer
 
@@ -52,7 +52,7 @@ class ManyListeners:
         waiting = [asyncio.create_task(_receive(reader, cursor)) for reader, _ in self._streams]
         await cause()
         since = time.monotonic()
-        moments = await asyncio.wait_for(asyncio.gather(*waiting), 60)
+        moments = await asyncio.wait_for(asyncio.gather(*waiting), 120)
         return sorted(moment - since for moment in moments)
 
     async def close(self) -> None:

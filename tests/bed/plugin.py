@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import hypothesis
 import pytest
 from tests.bed import engines, statements
@@ -41,6 +42,10 @@ os.environ["HUBGATE_NO_EXPERIMENTAL_WARNING"] = "1"
 # most requests.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = os.devnull
+
+# The default timeout of httpx is five seconds, which a request to a busy machine may take.
+for _step in ("connect", "read", "write", "pool"):
+    setattr(inspect.signature(httpx.get).parameters["timeout"].default, _step, 60.0)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -80,7 +80,7 @@ class Cluster:
             stderr=subprocess.DEVNULL,
             **self._as_account(),
         )
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not self._answers():
             if time.monotonic() > deadline or self._process.poll() is not None:
                 raise RuntimeError(f"PostgreSQL {self.version} did not start in {self.folder}")
@@ -91,7 +91,7 @@ class Cluster:
         if self._process is not None:
             sessions = children_of(self._process.pid)
             self._process.send_signal(how)
-            self._process.wait(30)
+            self._process.wait(60)
             self._process = None
             # The sessions of a killed server exit later, and a new server does not start before that.
             until(lambda: not any(map(is_alive, sessions)))

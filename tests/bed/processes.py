@@ -41,7 +41,7 @@ def hubgate(*arguments: str, cwd: Path, stdin: bytes = b"", **variables: str) ->
     from tests.bed import fork_server
 
     command = [*HUBGATE, *arguments]
-    status, out, err = fork_server.run(command, cwd, environment(**variables), stdin, seconds=60)
+    status, out, err = fork_server.run(command, cwd, environment(**variables), stdin, seconds=120)
     return subprocess.CompletedProcess(command, status, out.decode(), err.decode())
 
 
@@ -105,7 +105,7 @@ class HubProcess:
         return (self.folder / "stderr.log").read_text()
 
     def client(self) -> httpx.Client:
-        return LeanClient(base_url=self.url, timeout=20)
+        return LeanClient(base_url=self.url, timeout=60)
 
     def children(self) -> list[int]:
         return children_of(self.process.pid)
@@ -115,7 +115,7 @@ class HubProcess:
         return self.wait()
 
     def wait(self) -> int:
-        status = self.process.wait(20)
+        status = self.process.wait(60)
         self._close()
         return status
 
@@ -123,7 +123,7 @@ class HubProcess:
         """Send SIGKILL to all processes of the hub at once, as in a power failure."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(20)
+        self.process.wait(60)
         # A child that is still dying holds the port.
         until(lambda: not _is_group_alive(self.process.pid))
         self._close()
@@ -132,7 +132,7 @@ class HubProcess:
         assert self.process.stdout is not None
         line = self.process.stdout.readline().decode()
         if "http" not in line:
-            status = self.process.wait(20)
+            status = self.process.wait(60)
             raise RuntimeError(f"serve exited with {status}: {self.errors}")
         return line.split()[-1]
 
@@ -216,7 +216,7 @@ def is_alive(pid: int) -> bool:
     return status is not None and status.is_alive
 
 
-def until(condition: object, seconds: float = 60.0, every: float = 0.02) -> None:
+def until(condition: object, seconds: float = 120.0, every: float = 0.02) -> None:
     """Wait until the condition is true; `every` is the pause between checks. A timeout fails the test."""
     deadline = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]

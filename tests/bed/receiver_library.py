@@ -23,7 +23,7 @@ def serve_receiver(app: WebhooksServer) -> Iterator[httpx.Client]:
     app.launch(port=0, prevent_thread_lock=True)
     assert app.url
     try:
-        with LeanClient(base_url=app.url, timeout=20) as client:
+        with LeanClient(base_url=app.url, timeout=60) as client:
             yield client
     finally:
         app.close()
@@ -84,7 +84,7 @@ class Script:
         return self._end()
 
     def _end(self) -> int:
-        status = self.process.wait(20)
+        status = self.process.wait(60)
         if self.process.stdout is not None:
             self.process.stdout.close()
         return status

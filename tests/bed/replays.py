@@ -11,7 +11,7 @@ from hubgate.server.resources import Hub
 from hubgate.server.webhooks.replaying.model import Replay
 from hubgate.server.webhooks.replaying.runner import ReplayRunner
 
-LONGEST_SECONDS = 20.0
+LONGEST_SECONDS = 100.0
 
 
 class _RunnerInDoubt(ReplayRunner):

@@ -67,17 +67,17 @@ class RunningHub:
         async def run() -> T:
             return await work(self._hub)
 
-        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(120)
 
     def start(self) -> None:
         self._thread.start()
-        if not self._up.wait(30) or self._failure:
+        if not self._up.wait(60) or self._failure:
             raise RuntimeError("the hub did not start") from self._failure
 
     def stop(self) -> None:
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stop.set)
-            self._thread.join(20)
+            self._thread.join(60)
         assert not self._thread.is_alive(), "the hub did not stop"
 
     def _run(self) -> None:

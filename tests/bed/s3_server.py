@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.bed.blocking import run_blocking
 from tests.bed.go_programs import GoProgram
-from tests.bed.processes import until
+from tests.bed.processes import free_port, until
 
 from hubgate.server.clock import system_clock
 from hubgate.server.objects import location
@@ -58,9 +58,7 @@ def run_s3_server(folder: Path) -> Iterator[S3Server]:
     files, metadata = folder / "files", folder / "metadata"
     files.mkdir()
     metadata.mkdir()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [str(PROGRAM.path), "--port", f"127.0.0.1:{port}", "--access", _ACCESS_KEY, "--secret", _SECRET_KEY]
     command += ["posix", "--sidecar", str(metadata), str(files)]
     with (folder / "server.log").open("wb") as log:

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeVar
 
 import httpx
+from msgspec.structs import replace
 from tests.bed.running_hub import RunningHub
 
 from hubgate.server.resources import Hub
@@ -69,7 +70,7 @@ class _Permits:
     def add(self, count: int) -> None:
         with self._changed:
             # Requests that have started may arrive later than others that the first response lets start.
-            self._changed.wait_for(lambda: self.arrived >= self.count + count, 5)
+            self._changed.wait_for(lambda: self.arrived >= self.count + count, 60)
             self.count += count
             self._changed.notify_all()
 
@@ -78,7 +79,7 @@ class _Permits:
             self.arrived += 1
             self._changed.notify_all()
             place = self.arrived
-            self._changed.wait_for(lambda: place <= self.count, 30)
+            self._changed.wait_for(lambda: place <= self.count, 120)
 
 
 @dataclass
@@ -155,13 +156,15 @@ def run_receiver() -> Iterator[Receiver]:
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(10)
+        thread.join(60)
 
 
 @asynccontextmanager
 async def only_deliverer(webhooks: Webhooks, silence_seconds: float | None = 0) -> AsyncIterator[Deliverer]:
     """A deliverer that owns all shards, without loops: tests call its steps."""
-    deliverer = Deliverer(webhooks, asyncio.Event(), silence_seconds=silence_seconds)
+    # It never looks dead: it has no loop that sends heartbeats.
+    patient = replace(webhooks, pace=replace(webhooks.pace, dead_after_seconds=3600.0))
+    deliverer = Deliverer(patient, asyncio.Event(), silence_seconds=silence_seconds)
     await deliverer.ownership.start()
     await deliverer.beat()
     if deliverer.moving is not None:

@@ -143,7 +143,7 @@ def test_password_is_not_echoed_on_a_terminal(sqlite_operator: Operator) -> None
     while b"Password: " not in shown:
         shown += os.read(ours, 1024)
     os.write(ours, PASSWORD + b"\n")
-    assert typing.wait(30) == 0
+    assert typing.wait(60) == 0
     shown += read_terminal(ours)
     assert b"Created ada." in shown
     assert PASSWORD not in shown

@@ -240,7 +240,7 @@ def test_terminal_output_says_that_the_secret_is_shown_once(sqlite_operator: Ope
         stderr=theirs,
         start_new_session=True,
     )
-    assert running.wait(30) == 0
+    assert running.wait(60) == 0
     os.close(theirs)
     shown = read_terminal(ours)
     assert b"client_secret  hfcs_" in shown

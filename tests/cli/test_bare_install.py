@@ -19,7 +19,7 @@ def bare(*arguments: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
     """Python without any third-party package."""
     command = [sys.executable, "-S", "-m", "hubgate.cli", *arguments]
     variables = {"PYTHONPATH": str(ROOT / "src")}
-    return subprocess.run(command, cwd=cwd, env=variables, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(command, cwd=cwd, env=variables, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.mark.parametrize("command", ["serve", "deliver", "migrate", "doctor", "admin"])

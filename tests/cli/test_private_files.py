@@ -36,7 +36,7 @@ def open_to_others(folder: Path) -> list[str]:
 
 
 def filled(hub: HubProcess, token: str) -> None:
-    with LeanClient(base_url=hub.url, headers={"authorization": f"Bearer {token}"}, timeout=20) as client:
+    with LeanClient(base_url=hub.url, headers={"authorization": f"Bearer {token}"}, timeout=60) as client:
         create_repo(client, "tiny")
         create_commit(client, "ada/tiny", {"config.json": b"{}", "big.txt": b"x" * 2_000_000})
         send_large(client, "ada/tiny", b"large")
@@ -78,7 +78,7 @@ def test_deliver_creates_private_files(engine: Engine, tmp_path: Path) -> None:
         assert mode_of(tmp_path / "var") == 0o700
         assert open_to_others(tmp_path / "var") == []
         command.terminate()
-        assert command.wait(20) == 0
+        assert command.wait(60) == 0
 
 
 def test_backups_and_restored_files_are_private(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_requests_are_logged_as_short_lines_on_a_terminal(tmp_path: Path, variab
         process.send_signal(signal.SIGTERM)
         process.stdout.read()
         shown = read_terminal(here).decode()
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     assert re.search(f"^{line}\r$", shown, re.MULTILINE), shown
     assert secret not in shown
 

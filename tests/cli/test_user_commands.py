@@ -88,7 +88,7 @@ class Shell:
         )
         os.close(there)
         seen = read_terminal(here).decode()
-        return process.wait(30), seen
+        return process.wait(60), seen
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_login_on_a_terminal_shows_a_qr_code_and_opens_the_browser(sqlite_hub: R
     assert address == f"{sqlite_hub.url}/oauth/device"
     approve(sqlite_hub, ada, code, "openid profile")
     shown = read_terminal(here).decode().replace("\r\n", "\n")
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
     matrix = qr.modules(link)
     assert matrix is not None
     assert f"({15} min)\n{qr.drawn(matrix, colour=True)}\nWaiting for you to approve…\n" in shown
@@ -328,7 +328,7 @@ def test_ctrl_c_while_waiting_for_login_exits_quietly(sqlite_hub: RunningHub, tm
     assert process.stdout is not None
     process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=20)
+    _, error = process.communicate(timeout=60)
     assert (process.returncode, error) == (130, b"")
 
 

@@ -80,7 +80,7 @@ def test_webhook_commands(hub: RunningHub, shell: Shell) -> None:
         assert begun.stdin is not None
         begun.stdin.write(b"kept open\n")
         begun.stdin.flush()
-        assert begun.wait(30) == 0, "it does not wait for what may come after"
+        assert begun.wait(60) == 0, "it does not wait for what may come after"
     assert secret_of(hub, made["id"]) == "kept open"
     assert "secret" not in shell.json("webhooks", "get", made["id"])
     assert shell.says("webhooks", "delete", made["id"], "--yes") == f"✓ Deleted {made['id']}.\n"

@@ -78,4 +78,4 @@ def beating(process: Steps) -> Iterator[None]:
         yield
     finally:
         stop.set()
-        thread.join(20)
+        thread.join(60)

@@ -210,7 +210,7 @@ def test_event_in_progress_is_finished_before_the_command_ends(
         until(lambda: len(receiver.received) == 1)
         listener.process.send_signal(signal.SIGINT)
         receiver.release(1)
-        assert listener.process.wait(30) == 0
+        assert listener.process.wait(60) == 0
         shown = [listener.line(), listener.line()[:5]]
         assert shown == ["→ repo create ada/one #1", "← 200"]
     receiver.stop_holding()
@@ -275,7 +275,7 @@ def test_refusals_end_the_command(hub: RunningHub, shell: Shell, ada: httpx.Clie
         webhook = begun(listener, ada)
         until(lambda: _streams(hub) == 1)
         assert ada.delete(f"{PATH}/{webhook['id']}").status_code == 200
-        assert listener.process.wait(10) == 1
+        assert listener.process.wait(60) == 1
         assert listener.errors.splitlines()[1:] == ["error: Webhook not found."]
 
 

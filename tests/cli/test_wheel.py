@@ -41,7 +41,7 @@ def test_wheel_contains_every_file_of_the_package(wheel: Path) -> None:
 def test_command_prints_the_version_of_the_wheel(wheel: Path, installed: Path, tmp_path: Path) -> None:
     variables = environment(PYTHONPATH=str(installed))
     command = [installed / "bin/hubgate", "--version"]
-    said = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=30, check=True)
+    said = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60, check=True)
     assert said.stdout == f"hubgate {hubgate.__version__}\n"
     assert wheel.name.startswith(f"hubgate-{hubgate.__version__}-")
 

@@ -1,5 +1,6 @@
 """Login with a device code or with a browser on this machine, and logout."""
 
+import asyncio
 import socket
 import threading
 from pathlib import Path
@@ -111,6 +112,7 @@ def consent(sqlite_hub: RunningHub, address: str) -> str:
 def test_login_in_browser(sqlite_hub: RunningHub, tmp_path: Path) -> None:
     app = create_app(sqlite_hub, redirect_uris=(REDIRECT,), scopes=("openid", "profile"), confidential=False)
     seen: list[httpx.Response] = []
+    visits: list[threading.Thread] = []
 
     def open_browser(address: str) -> None:
         query = parse_qs(urlsplit(address).query)
@@ -126,11 +128,13 @@ def test_login_in_browser(sqlite_hub: RunningHub, tmp_path: Path) -> None:
                 rude.sendall(b"\x00garbage\r\n\r\n")
             seen.append(httpx.get(back))
 
-        threading.Thread(target=visit, daemon=True).start()
+        visits.append(threading.Thread(target=visit, daemon=True))
+        visits[0].start()
 
     with Hub(sqlite_hub.url, config_folder=tmp_path) as hub:
-        assert hub.login_in_browser(app.id, open_browser=open_browser, seconds=20).name == "ada"
+        assert hub.login_in_browser(app.id, open_browser=open_browser, seconds=60).name == "ada"
         assert hub.whoami().name == "ada"
+    visits[0].join(60)
     assert [answer.status_code for answer in seen] == [404, 404, 404, 404, 200]
     assert "Done" in seen[-1].text
     assert "theirs" not in seen[0].text
@@ -153,11 +157,16 @@ def test_login_in_browser_times_out(tmp_path: Path) -> None:
     ],
 )
 async def test_redirects_without_a_code_are_rejected(answer: str, raised: type[Exception], tmp_path: Path) -> None:
+    visits: list[threading.Thread] = []
+
     def open_browser(address: str) -> None:
         query = parse_qs(urlsplit(address).query)
         back = f"{query['redirect_uri'][0]}?state={query['state'][0]}&{answer}"
-        threading.Thread(target=httpx.get, args=(back,), daemon=True).start()
+        visits.append(threading.Thread(target=httpx.get, args=(back,), daemon=True))
+        visits[0].start()
 
     async with AsyncHub("http://127.0.0.1:1", config_folder=tmp_path) as hub:
         with pytest.raises(raised):
-            await hub.login_in_browser("app", open_browser=open_browser, seconds=10)
+            await hub.login_in_browser("app", open_browser=open_browser, seconds=60)
+    # An error of the thread would show in a later test.
+    await asyncio.to_thread(visits[0].join, 60)

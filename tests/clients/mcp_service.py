@@ -104,4 +104,4 @@ def run_mcp_service(hub: RunningHub, owner: User) -> Iterator[McpService]:
     finally:
         service.shutdown()
         service.server_close()
-        thread.join(5)
+        thread.join(60)

@@ -115,7 +115,7 @@ def test_python_libraries_use_the_device_flow(
 
 
 def curl(*arguments: str) -> Any:
-    done = subprocess.run(["curl", "-s", *arguments], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(["curl", "-s", *arguments], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

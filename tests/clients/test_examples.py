@@ -75,7 +75,7 @@ def test_nightly_job_acts_as_each_member(hub: RunningHub, tmp_path: Path) -> Non
         create_repo(admin, "acme/rows", "dataset", private=True)
     given = {"HUB": hub.url, "CLIENT_ID": app.id, "CLIENT_SECRET": app.secret or ""}
     with running(python("hubgate", str(EXAMPLES / "exchange_job.py"), "acme"), tmp_path, **given) as job:
-        said, _ = job.process.communicate("mia@example.org\ngone@example.org\nnoa@example.org\n", timeout=30)
+        said, _ = job.process.communicate("mia@example.org\ngone@example.org\nnoa@example.org\n", timeout=60)
     lines = said.splitlines()
     assert lines[0] == "mia@example.org: 1 datasets"
     assert lines[1].startswith("gone@example.org: ")
@@ -170,7 +170,7 @@ def test_mcp_server_accepts_tokens_of_the_hub(hub: RunningHub, tmp_path: Path) -
 
 def call(address: str, token: str, tool: str, **arguments: str) -> tuple[int, Any]:
     """The status and the result of one call, in a session of its own."""
-    with httpx.Client(headers={"authorization": f"Bearer {token}"}, timeout=30) as client:
+    with httpx.Client(headers={"authorization": f"Bearer {token}"}, timeout=60) as client:
         client.headers["accept"] = "application/json, text/event-stream"
         hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
         opened = client.post(address, json=message("initialize", hello))

@@ -2,7 +2,6 @@
 
 import json
 import re
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.bed.clients import Client, Conversation
-from tests.bed.processes import ROOT
+from tests.bed.processes import ROOT, free_port
 from tests.bed.receiver_library import SECRET
 from tests.bed.sites import PROGRAMS
 
@@ -39,8 +38,7 @@ ENDINGS = {
 
 @contextmanager
 def running(folder: Path, whose: str, ending: str) -> Iterator[tuple[str, Conversation]]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     shapes = SHAPES if whose == "theirs" else SHAPES.replace(IMPORT, OURS)
     assert shapes.count("huggingface_hub") == SHAPES.count("huggingface_hub") - (whose == "ours")
     (folder / "app.py").write_text(shapes + ending.format(port=port))
@@ -63,7 +61,7 @@ def running(folder: Path, whose: str, ending: str) -> Iterator[tuple[str, Conver
 
 
 def post_delivery(url: str, path: str, delivery: SignedDelivery) -> tuple[int, object]:
-    answer = httpx.post(url + path, headers=delivery.headers, content=delivery.body, timeout=30)
+    answer = httpx.post(url + path, headers=delivery.headers, content=delivery.body, timeout=60)
     return answer.status_code, answer.json()
 
 
@@ -136,8 +134,7 @@ else:
 
 @pytest.mark.parametrize("how", ["alone", "mounted"])
 def test_gradio_blocks_and_fastapi_requests_work(tmp_path: Path, how: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     (tmp_path / "blocks.py").write_text(BLOCKS)
     variables = {
         "PYTHONPATH": str(ROOT / "src"),
@@ -149,7 +146,7 @@ def test_gradio_blocks_and_fastapi_requests_work(tmp_path: Path, how: str) -> No
     client = Client(ENVIRONMENT, tmp_path, "http://127.0.0.1:9")
     with client.running("python", "blocks.py", how, str(port), **variables) as conversation:
         conversation.until(r"POST http\S+/webhooks/heard")
-        with httpx.Client(transport=httpx.HTTPTransport(retries=8), base_url=url, timeout=30) as browser:
+        with httpx.Client(transport=httpx.HTTPTransport(retries=8), base_url=url, timeout=60) as browser:
             page = browser.get("/")
             assert page.status_code == 200
             assert re.search("gradio", page.text)

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from tests.bed.engines import SqliteEngine, settings_for
 from tests.bed.git import clone_repo
 from tests.bed.node import CLIENTS, NODE
 from tests.bed.people import api, create_token, create_user
+from tests.bed.processes import free_port
 from tests.bed.repos import create_commit, create_repo
 from tests.bed.running_hub import RunningHub
 from tests.bed.sites import PROGRAMS
@@ -86,8 +86,7 @@ def receiver() -> Iterator[Receiver]:
 @contextmanager
 def webhooks_server(folder: Path, secret: str) -> Iterator[tuple[str, Conversation]]:
     """Its URL, and its output."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     client = Client(ENVIRONMENT, folder, "http://127.0.0.1:9")
     program = str(PROGRAMS / "webhooks_server.py")
     variables = {"WEBHOOK_SECRET": secret, "GRADIO_ANALYTICS_ENABLED": "False", "NO_PROXY": "127.0.0.1"}

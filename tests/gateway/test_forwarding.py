@@ -117,7 +117,7 @@ def test_former_name_is_replaced_by_the_current_one(stage: Stage, upstream: Upst
 @pytest.mark.parametrize("end", ["../eve/1", "..%2Feve", "%2e%2e/eve", "%252e%252e/eve", "x/..;a/..", r"..%5Ceve", "."])
 def test_dot_segments_are_rejected(stage: Stage, upstream: Upstream, end: str) -> None:
     """A service that resolves them would leave the namespace that was checked."""
-    with socket.create_connection(stage.hub.address, timeout=20) as connection:
+    with socket.create_connection(stage.hub.address, timeout=60) as connection:
         head = f"POST /api/jobs/ada/{end} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {stage.token}\r\n\r\n"
         connection.sendall(head.encode())
         assert b" 400 " in connection.recv(65_536).split(b"\r\n")[0]
@@ -200,7 +200,7 @@ def test_silent_service_is_a_gateway_timeout(stage: Stage, upstream: Upstream) -
         answer = client.post("/api/jobs/ada", json={})
     assert answer.status_code == 504
     assert answer.json() == {"error": "The jobs service did not respond in time."}
-    assert upstream.last.closed.wait(20)
+    assert upstream.last.closed.wait(60)
 
 
 def test_hub_without_services_answers_501(sqlite_hub: RunningHub) -> None:

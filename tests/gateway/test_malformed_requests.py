@@ -24,7 +24,7 @@ pytestmark = pytest.mark.one_engine
 )
 def test_ambiguous_request_head_never_reaches_the_service(on_each: Stage, upstream: Upstream, head: str) -> None:
     line = f"POST /v1/x HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {on_each.token}\r\n{head}\r\n\r\n"
-    with socket.create_connection(on_each.hub.address, timeout=20) as connection:
+    with socket.create_connection(on_each.hub.address, timeout=60) as connection:
         connection.sendall(line.encode() + b"0\r\n\r\n")
         assert b" 400 " in connection.recv(65_536).split(b"\r\n")[0]
     assert upstream.received == []
@@ -35,7 +35,7 @@ def test_malformed_chunks_never_complete_a_request(on_each: Stage, upstream: Ups
     complete = []
     upstream.answer = lambda request: complete.append(request.body())
     line = f"POST /v1/x HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {on_each.token}\r\n"
-    with socket.create_connection(on_each.hub.address, timeout=20) as connection:
+    with socket.create_connection(on_each.hub.address, timeout=60) as connection:
         connection.sendall(f"{line}transfer-encoding: chunked\r\n\r\n".encode() + body)
         connection.shutdown(socket.SHUT_WR)
         while connection.recv(65_536):
@@ -46,7 +46,7 @@ def test_malformed_chunks_never_complete_a_request(on_each: Stage, upstream: Ups
 
 @pytest.mark.parametrize("target", ["http://evil.example/v1/x", "/v1/x#/../y", "/v1/x#?a"])
 def test_host_and_fragment_of_the_address_are_not_forwarded(on_each: Stage, upstream: Upstream, target: str) -> None:
-    with socket.create_connection(on_each.hub.address, timeout=20) as connection:
+    with socket.create_connection(on_each.hub.address, timeout=60) as connection:
         head = f"GET {target} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {on_each.token}\r\n\r\n"
         connection.sendall(head.encode())
         assert b" 200 " in connection.recv(65_536).split(b"\r\n")[0]

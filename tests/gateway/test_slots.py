@@ -23,7 +23,7 @@ def one_in_flight(stage: Stage, upstream: Upstream) -> Iterator[tuple[threading.
 
     def answer(request: UpstreamRequest) -> None:
         if request.path == "/v1/slow":
-            assert may_answer.wait(30)
+            assert may_answer.wait(60)
         request.reply(request.path)
 
     upstream.answer = answer
@@ -53,7 +53,7 @@ def test_user_at_the_limit_does_not_block_others(stage: Stage, upstream: Upstrea
             assert other.get("/v1/models").status_code == 200
         assert [request.path for request in upstream.received] == ["/v1/slow", "/v1/models"]
         may_answer.set()
-        assert slow.result(20).json() == "/v1/slow"
+        assert slow.result(60).json() == "/v1/slow"
         assert client.get("/v1/models").status_code == 200, "the slot is free again"
 
 
@@ -76,7 +76,7 @@ def test_queued_request_is_forwarded_when_a_slot_is_free(stage: Stage, upstream:
         until(lambda: stage.hub.call(_queue_length) == 1)
         assert len(upstream.received) == 1
         may_answer.set()
-        assert (slow.result(20).json(), queued.result(20).json()) == ("/v1/slow", "/v1/models")
+        assert (slow.result(60).json(), queued.result(60).json()) == ("/v1/slow", "/v1/models")
 
 
 @pytest.mark.one_engine
@@ -85,7 +85,7 @@ def test_queued_request_is_forwarded_when_a_slot_is_free(stage: Stage, upstream:
 def test_client_that_disconnects_leaves_the_queue(stage: Stage, upstream: Upstream, method: str) -> None:
     with one_in_flight(stage, upstream):
         head = f"{method} /v1/models HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {stage.token}\r\n\r\n"
-        with socket.create_connection(stage.hub.address, timeout=20) as connection:
+        with socket.create_connection(stage.hub.address, timeout=60) as connection:
             connection.sendall(head.encode())
             until(lambda: stage.hub.call(_queue_length) == 1)
         until(lambda: stage.hub.call(_queue_length) == 0)

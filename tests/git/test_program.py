@@ -20,7 +20,7 @@ async def test_program_with_unread_output_can_be_ended(tmp_path: Path) -> None:
     await process.stdout.read(1)
     while not process.stdout._paused:  # type: ignore[attr-defined]
         await asyncio.sleep(0.01)
-    await asyncio.wait_for(process.kill(), 10)
+    await asyncio.wait_for(process.kill(), 60)
     assert process.returncode is not None
     assert process.returncode < 0
 
@@ -37,7 +37,7 @@ async def test_program_starts_on_the_loop_of_the_background_process(tmp_path: Pa
     assert await asyncio.to_thread(lambda: uvloop.run(start())) == 0
     # Often git has ended before its input is written.
     for _ in range(20):
-        version = await asyncio.to_thread(lambda: uvloop.run(program.run(["version"], tmp_path, seconds=10)))
+        version = await asyncio.to_thread(lambda: uvloop.run(program.run(["version"], tmp_path, seconds=60)))
         assert version.startswith(b"git version")
 
 
@@ -46,7 +46,7 @@ async def test_cancelled_start_leaves_nothing_running(tmp_path: Path, run: Calla
     """Wherever it is cancelled. A program left running, or its pipes, would be reported as a warning."""
 
     async def cancel_after(steps: int) -> None:
-        starting = asyncio.create_task(program.run(["-c", "alias.flood=!yes", "flood"], tmp_path, seconds=20))
+        starting = asyncio.create_task(program.run(["-c", "alias.flood=!yes", "flood"], tmp_path, seconds=60))
         for _ in range(steps):
             await asyncio.sleep(0)
         starting.cancel()
@@ -109,7 +109,7 @@ async def test_program_is_watched_without_pidfd(
     async def many() -> None:
         waiting = [await program.start(["-c", "alias.wait=!cat", "wait"], tmp_path) for _ in range(40)]
         try:
-            assert (await program.run(["version"], tmp_path, seconds=10)).startswith(b"git version")
+            assert (await program.run(["version"], tmp_path, seconds=60)).startswith(b"git version")
             for process in waiting:
                 process.stdin.close()
             assert [await process.wait() for process in waiting] == [0] * 40

@@ -152,7 +152,7 @@ def test_repeated_requests_join_the_parts_once(hub: RunningHub, monkeypatch: pyt
     monkeypatch.setitem(failpoint.armed, "large-file-received", lambda: joined.append(None))
     with with_ada(hub) as ada, ThreadPoolExecutor(4) as threads:
         href, body = upload_parts(ada, random.Random(7).randbytes(PART + 17))
-        sent = [threads.submit(httpx.post, href, json=body, trust_env=False, timeout=30) for _ in range(4)]
+        sent = [threads.submit(httpx.post, href, json=body, trust_env=False, timeout=60) for _ in range(4)]
         assert [one.result().status_code for one in sent] == [200] * 4
         assert len(joined) == 1
 

@@ -4,18 +4,18 @@ import socket
 import time
 
 
-def raw_request(address: tuple[str, int], request: bytes, *, pause: float = 0.0, seconds: float = 20.0) -> bytes:
-    """Send exactly these bytes (dripping one by one with `pause`) and read until the server closes or answers."""
+def raw_request(
+    address: tuple[str, int], request: bytes, dripping: bytes = b"", *, pause: float = 0.0, seconds: float = 60.0
+) -> bytes:
+    """Send exactly these bytes, then others one by one with pauses, and read until the server closes or answers."""
     with socket.create_connection(address, timeout=seconds) as connection:
-        if pause:
-            for position in range(len(request)):
-                try:
-                    connection.sendall(request[position : position + 1])
-                except (BrokenPipeError, ConnectionResetError):
-                    break
-                time.sleep(pause)
-        else:
-            connection.sendall(request)
+        connection.sendall(request)
+        for position in range(len(dripping)):
+            try:
+                connection.sendall(dripping[position : position + 1])
+            except (BrokenPipeError, ConnectionResetError):
+                break
+            time.sleep(pause)
         return _read_answer(connection)
 
 

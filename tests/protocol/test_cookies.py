@@ -20,7 +20,7 @@ class Browser:
     """Sends and stores cookies itself: a hub on https is reached over http here, as behind its proxy."""
 
     def __init__(self, hub: RunningHub) -> None:
-        self._client = LeanClient(base_url=f"http://{hub.settings.host}:{hub.settings.port}", timeout=20)
+        self._client = LeanClient(base_url=f"http://{hub.settings.host}:{hub.settings.port}", timeout=60)
         self.cookies: dict[str, str] = {}
         # As they were set, by name.
         self.set: dict[str, str] = {}

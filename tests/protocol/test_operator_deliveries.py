@@ -82,4 +82,4 @@ def test_killed_processes_do_not_count_as_delivering(hub: RunningHub) -> None:
         shown = operator.get("/operator").text
         assert "<dt>Attempts in the last minute</dt><dd>0</dd>\n<dt>Processes that deliver</dt><dd>1</dd>" in shown
         assert "No process delivers." not in shown
-        until(lambda: "No process delivers." in operator.get("/operator").text, 10)
+        until(lambda: "No process delivers." in operator.get("/operator").text)

@@ -111,11 +111,11 @@ def test_slow_front_matter_is_rejected(sqlite_hub: RunningHub, name: str) -> Non
 @contextmanager
 def all_threads_busy(hub: RunningHub, in_thread: Callable[..., Awaitable[bool]], threads: int) -> Iterator[None]:
     """Keeps every thread of a kind busy, by several callers: one caller does not get all of them."""
-    begun, done = threading.Barrier(threads + 1, timeout=20), threading.Event()
+    begun, done = threading.Barrier(threads + 1, timeout=60), threading.Event()
 
     def work() -> bool:
         begun.wait()
-        return done.wait(20)
+        return done.wait(60)
 
     async def charged(number: int) -> bool:
         current_job_caller.set(JobCaller(str(number)))
@@ -128,7 +128,7 @@ def all_threads_busy(hub: RunningHub, in_thread: Callable[..., Awaitable[bool]],
             yield
         finally:
             done.set()
-        assert all(one.result(20) for one in held)
+        assert all(one.result(60) for one in held)
 
 
 def test_text_and_file_work_do_not_wait_for_each_other(sqlite_hub: RunningHub) -> None:

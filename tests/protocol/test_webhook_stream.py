@@ -182,7 +182,8 @@ def test_open_streams_do_not_delay_the_stop(engine: Engine, tmp_path: Path, serv
             stopping.start()
             assert stream.rest() == []
             stopping.join()
-            assert time.monotonic() - started < 4
+            # The server waits seven seconds for requests in flight.
+            assert time.monotonic() - started < 6.5
 
 
 def test_many_streams_of_a_webhook_share_reads(hub: RunningHub, ada: httpx.Client) -> None:
@@ -192,17 +193,17 @@ def test_many_streams_of_a_webhook_share_reads(hub: RunningHub, ada: httpx.Clien
 
     def follow() -> list[int]:
         with open_stream(ada, events_of(webhook)) as stream:
-            barrier.wait(30)
+            barrier.wait(60)
             return [event["cursor"] for event in stream.next(6)]
 
     with ThreadPoolExecutor(20) as pool:
         followers = [pool.submit(follow) for _ in range(20)]
-        barrier.wait(30)
+        barrier.wait(60)
         create_repo(ada, "tiny")
         for _ in range(5):
             change_repo(ada, "ada/tiny")
             settle(hub)
-        assert [each.result(30) for each in followers] == [[1, 2, 3, 4, 5, 6]] * 20
+        assert [each.result(60) for each in followers] == [[1, 2, 3, 4, 5, 6]] * 20
 
 
 def count_token_checks(hub: RunningHub) -> list[str]:

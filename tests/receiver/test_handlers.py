@@ -302,7 +302,7 @@ def test_return_value_that_is_not_json_is_a_failure(
 
 
 def test_sync_handlers_run_concurrently_in_threads(app: WebhooksServer) -> None:
-    together = threading.Barrier(3, timeout=10)
+    together = threading.Barrier(3, timeout=60)
 
     @app.add_webhook
     def waits() -> str:
@@ -320,7 +320,7 @@ def test_sync_handlers_run_concurrently_in_threads(app: WebhooksServer) -> None:
             one.start()
         together.wait()
         for one in sends:
-            one.join(10)
+            one.join(60)
         # A loop that was blocked would not have let both in.
         assert not together.broken
 

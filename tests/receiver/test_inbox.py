@@ -55,7 +55,7 @@ def test_response_does_not_wait_for_the_handler(app: WebhooksServer, file: Path)
 
     @app.add_webhook
     def slow(payload: WebhookPayload) -> str:
-        assert go_on.wait(20)
+        assert go_on.wait(60)
         runs.append(payload.repo.name)
         return "told nobody"
 
@@ -145,7 +145,7 @@ def test_failed_delivery_waits_before_its_retry(
     with sqlite3.connect(file) as db:
         (wait,) = db.execute("SELECT due_at - received_at FROM deliveries").fetchone()
     db.close()
-    assert 4 < wait < 10
+    assert RETRY_DELAYS[0] - 1 < wait < RETRY_DELAYS[1] - 1
 
 
 @pytest.mark.parametrize("value", [object(), float("nan"), Response(status_code=204)], ids=["object", "nan", "204"])
@@ -250,10 +250,10 @@ def test_delivery_interrupted_by_shutdowns_never_fails(
 
     with Deliverer(app) as deliver:
         deliver("repo.create", id="one")
-        assert began.acquire(timeout=10)
+        assert began.acquire(timeout=60)
     for _ in range(MAX_INTERRUPTIONS):
         with Deliverer(app):
-            assert began.acquire(timeout=10)
+            assert began.acquire(timeout=60)
     assert "1 deliveries were interrupted and will run again" in caplog.text
     finishes.set()
     with Deliverer(app) as deliver:
@@ -356,7 +356,7 @@ def test_unwritable_inbox_is_answered_503(app: WebhooksServer, file: Path, caplo
 
 
 def _damage(file: Path) -> None:
-    with sqlite3.connect(file, timeout=20) as db:
+    with sqlite3.connect(file, timeout=60) as db:
         db.execute("DROP TABLE deliveries")
     db.close()
 

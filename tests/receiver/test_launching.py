@@ -67,7 +67,7 @@ def test_launched_receiver_does_not_start_again_at_exit(tmp_path: Path) -> None:
         assert running.process.stdout is not None
         assert running.process.stdout.read() == "really over\n"
         running.process.stdout.close()
-        assert running.process.wait(20) == 0
+        assert running.process.wait(60) == 0
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ if __name__ == "__main__":
     multiprocessing.set_start_method("spawn")
     child = multiprocessing.Process(target=print, args=("child",))
     child.start()
-    child.join(30)
+    child.join(60)
     print("ended with", child.exitcode)
     import hubgate.receiver.testing
 """

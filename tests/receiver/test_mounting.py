@@ -29,7 +29,7 @@ def served(app: App) -> Iterator[httpx.Client]:
     running = Server(app, bound)
     running.run_in_thread()
     try:
-        with LeanClient(base_url=url_of(bound), timeout=20) as client:
+        with LeanClient(base_url=url_of(bound), timeout=60) as client:
             yield client
     finally:
         running.stop()

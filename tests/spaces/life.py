@@ -19,7 +19,8 @@ from hubgate.server.spaces.host.context import Pace
 from hubgate.server.spaces.host.process import SpacesProcess
 from hubgate.server.worker.spaces import egress_for_spaces, host_context
 
-PACE = Pace(start=30, grace=5, backoff=0.01, poll=0.1, use=0.1)
+# Patient with apps that start slowly on a busy machine.
+PACE = Pace(start=300, grace=5, backoff=0.01, stable=3600, poll=0.1, use=0.1)
 CARD = "---\nsdk: python\n---\n"
 
 # Answers POST with its version, what it was sent, and a part of its environment.
@@ -92,7 +93,7 @@ def running_spaces(hub: RunningHub, pace: Pace = PACE, **changes: Any) -> Iterat
         hub.call(end)
 
 
-def until_stage(client: httpx.Client, *stages: str, name: str = NAME, seconds: float = 60) -> dict[str, Any]:
+def until_stage(client: httpx.Client, *stages: str, name: str = NAME, seconds: float = 120) -> dict[str, Any]:
     """Wait until the Space is in one of the stages; its runtime."""
     deadline = time.monotonic() + seconds
     while True:

@@ -157,13 +157,13 @@ async def test_proxy_refuses_the_host_its_network_and_metadata(tmp_path: Path) -
             f"""
 import http.client
 def connect(host, port):
-    connection = http.client.HTTPConnection("127.0.0.1", 61080, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", 61080, timeout=60)
     connection.set_tunnel(host, port)
     connection.connect()
     return "connected"
 
 def get(url):
-    connection = http.client.HTTPConnection("127.0.0.1", 61080, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", 61080, timeout=60)
     connection.request("GET", url)
     return connection.getresponse().status
 

@@ -38,7 +38,7 @@ class ProxyClient:
         """What is answered until the end, or this many bytes of it."""
         reader, writer = await self.open()
         writer.write(request)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             answer = await (reader.read() if count < 0 else reader.readexactly(count))
         writer.close()
         return answer

@@ -85,10 +85,10 @@ async def test_after_closing_every_call_is_answered(storage: Engine) -> None:
         callers = [asyncio.create_task(db.write(add(f"n{i}"))) for i in range(200)]
         await asyncio.sleep(0)
         await db.close()
-        outcomes = await asyncio.wait_for(asyncio.gather(*callers, return_exceptions=True), 20)
+        outcomes = await asyncio.wait_for(asyncio.gather(*callers, return_exceptions=True), 60)
         assert {type(outcome) for outcome in outcomes} <= {int, StorageUnavailable}
         with pytest.raises(StorageUnavailable):
-            await asyncio.wait_for(db.write(add("late")), 20)
+            await asyncio.wait_for(db.write(add("late")), 60)
         await db.close()
 
 
@@ -136,7 +136,7 @@ async def test_stopped_writer_causes_an_error_and_not_a_hang(sqlite_template: Pa
         assert holder.stdout is not None
         assert await asyncio.to_thread(holder.stdout.readline) == "holding\n"
         with pytest.raises(StorageUnavailable):
-            await asyncio.wait_for(db.write(add("waiting")), 20)
+            await asyncio.wait_for(db.write(add("waiting")), 60)
         row = await db.one(COUNT)
         assert row is not None, "reads go on"
         os.kill(holder.pid, signal.SIGCONT)

@@ -72,8 +72,8 @@ async def test_lock_of_another_process_is_waited_for(sqlite_template: Path, tmp_
         stranger = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False)
         stranger.execute("BEGIN EXCLUSIVE")
         release = threading.Timer(0.3, lambda: stranger.execute("COMMIT"))
-        release.start()
         started = time.monotonic()
+        release.start()
         await db.write(lambda tx: tx.exec(ADD, {"name": "n"}))
         assert time.monotonic() - started > 0.2
         release.join()
@@ -127,7 +127,7 @@ async def test_signal_sent_while_a_listener_connects_is_not_lost(storage: Engine
             await tx.exec(ADD, {"name": "signalled"})
 
         await sender.write(unit)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await received.wait()
         await listening.close()
 
@@ -142,6 +142,6 @@ async def test_session_of_a_frozen_process_is_ended(own_cluster: Cluster) -> Non
         await frozen.execute("SELECT 1 FROM leases WHERE name = 'locked' FOR UPDATE")
         await frozen.prepare("SELECT 2 FROM leases")
         await db.end_frozen_sessions(after_seconds=0)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await db.write(lambda tx: tx.exec("DELETE FROM leases WHERE name = 'locked'"))
         frozen.terminate()

@@ -83,7 +83,7 @@ def test_body_that_ends_with_the_connection_may_follow_the_head_later() -> None:
 
     def answer(peer: socket.socket, _: SeenRequest) -> None:
         peer.sendall(OK + b"connection: close\r\n\r\n")
-        assert head_received.wait(10)
+        assert head_received.wait(60)
         peer.sendall(b"abc")
 
     with (
@@ -146,7 +146,7 @@ def test_connections_are_used_again_until_they_are_closed() -> None:
     with run_hostile_server(answer_twice, EMPTY) as server, LeanClient(base_url=server.url) as client:
         assert [client.get("/").text for _ in range(2)] == ["first", "second"]
         assert len(server.seen) == 1
-        assert is_closed.wait(10)
+        assert is_closed.wait(60)
         assert client.get("/").status_code == 200
 
 

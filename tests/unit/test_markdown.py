@@ -175,7 +175,7 @@ def test_hostile_text_becomes_harmless(text: str, wrap: str) -> None:
 def test_no_text_takes_long_to_render(text: str) -> None:
     started = time.process_time()
     render_markdown(text, HERE)
-    assert time.process_time() - started < 3
+    assert time.process_time() - started < 20
 
 
 def test_no_text_grows_without_limit() -> None:
