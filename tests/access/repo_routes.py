@@ -10,6 +10,7 @@ API_ROUTES = {
     ("GET", "/auth-check"): "repo.read_content",
     ("GET", "/auth-check/write"): "repo.write",
     ("GET", "/commits/{rev:path}"): "repo.see",
+    ("GET", "/compare/{revisions:path}"): "repo.read_content",
     ("GET", "/discussions"): "repo.see",
     ("GET", "/discussions/{num}"): "repo.see",
     ("GET", "/events"): "repo.see",
@@ -46,7 +47,7 @@ API_ROUTES = {
 
 # Under /api/{models,datasets,spaces}/{repo}: answered as not found.
 WITHOUT_NAMESPACE = (
-    *("DELETE branch", "DELETE tag", "GET commits", "GET revision", "GET tree", "GET xet-read-token"),
+    *("DELETE branch", "DELETE tag", "GET commits", "GET compare", "GET revision", "GET tree", "GET xet-read-token"),
     *("GET xet-write-token", "POST branch"),
     *("POST commit", "POST paths-info", "POST preupload", "POST super-squash", "POST tag"),
 )

@@ -42,6 +42,7 @@ READS: dict[str, Call] = {
     "tree": lambda client, repo: client.get(f"/api/models/{repo}/tree/main"),
     "paths": lambda client, repo: client.post(f"/api/models/{repo}/paths-info/main", json={"paths": []}),
     "commits": lambda client, repo: client.get(f"/api/models/{repo}/commits/main"),
+    "compare": lambda client, repo: client.get(f"/api/models/{repo}/compare/main"),
     "refs": lambda client, repo: client.get(f"/api/models/{repo}/refs"),
     "events": lambda client, repo: client.get(f"/api/models/{repo}/events"),
     "check": lambda client, repo: client.get(f"/api/models/{repo}/auth-check"),
@@ -162,7 +163,7 @@ def test_o59_gated_repos_scope_opens_no_private_repo_and_no_gate(hub: RunningHub
         token = token_of(app, user, "gated-repos")
         assert statuses(hub, token, "ada/own", READS) == all_are(404, READS)
         # Gated files are for users with access; that the user owns the repo does not extend the app's scope.
-        gated = {"check", "resolve", "raw", "fetch", "large"}
+        gated = {"check", "compare", "resolve", "raw", "fetch", "large"}
         expected = {name: 403 if name in gated else 200 for name in READS}
         assert statuses(hub, token, "ada/gated", READS) == expected
         with api(hub, token) as client:

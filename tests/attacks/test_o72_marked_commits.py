@@ -27,7 +27,7 @@ def pages_at(sha: str) -> list[str]:
 
 
 def addresses_at(sha: str) -> list[str]:
-    at_api = (f"revision/{sha}", f"tree/{sha}", f"commits/{sha}")
+    at_api = (f"revision/{sha}", f"tree/{sha}", f"commits/{sha}", f"compare/{sha}", f"compare/main..{sha}?raw=1")
     return [*(f"{API}/{tail}" for tail in at_api), f"/{REPO}/resolve/{sha}/evil.txt", f"/{REPO}/raw/{sha}/evil.txt"]
 
 

@@ -22,6 +22,7 @@ KNOWN = {
     "namespace": st.just("ada"),
     "repo": st.just("tiny"),
     "rev": st.sampled_from(["main", "refs/pr/1", "HEAD", "v1"]) | st.text(min_size=1, max_size=20),
+    "revisions": st.sampled_from(["main", "v1..main", "v1...refs/pr/1"]) | st.text(min_size=1, max_size=20),
     "rest": st.sampled_from(["main", "main/d", "v1/d/f", "refs/pr/1"]) | st.text(min_size=1, max_size=20),
     "branch": st.text(min_size=1, max_size=20),
     "status": st.sampled_from(["pending", "accepted"]) | st.text(min_size=1, max_size=12),

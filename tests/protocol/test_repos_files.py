@@ -63,6 +63,24 @@ def test_resolve_has_the_headers_that_clients_need(hub: RunningHub) -> None:
         assert (bad.status_code, bad.headers["x-error-message"]) == (401, "Invalid credentials in Authorization header")
 
 
+def test_links_with_download_are_saved_by_browsers(hub: RunningHub) -> None:
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada, api(hub) as anyone:
+        create_repo(ada, "tiny")
+        create_commit(ada, "ada/tiny", {"a.txt": TEXT})
+        add_large(ada, "ada/tiny", "w.bin", TEXT)
+        for path in ("a.txt", "w.bin"):
+            for query, kind in {
+                "": "inline",
+                "?download=true": "attachment",
+                "?download=1": "attachment",
+                "?download=false": "inline",
+            }.items():
+                for verb, more in (("GET", {}), ("HEAD", {}), ("GET", {"range": "bytes=0-1"})):
+                    answer = anyone.request(verb, f"/ada/tiny/resolve/main/{path}{query}", headers=more)
+                    assert answer.headers["content-disposition"].startswith(f"{kind}; "), (path, query, verb)
+                    assert verb == "HEAD" or TEXT.startswith(answer.content)
+
+
 RANGES = {
     "bytes=0-0": (206, 0, 1),
     "bytes=3-5": (206, 3, 6),

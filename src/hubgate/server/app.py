@@ -50,6 +50,7 @@ from hubgate.server.web.api.collections import routes as collections
 from hubgate.server.web.api.repos import (
     access_requests,
     comments,
+    compare,
     contents,
     details,
     discussions,
@@ -143,6 +144,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *details.settings_routes(hub.repos),
         *repo_events.routes(hub.repos),
         *contents.routes(hub.repos),
+        *compare.routes(hub.repos),
         *repo_refs.routes(hub.repos),
         *validate_yaml.routes(),
         *space_runtime.routes(hub.repos, hub.spaces, hardware),

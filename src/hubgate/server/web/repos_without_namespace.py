@@ -15,7 +15,7 @@ from hubgate.server.hub.repos.model import RepoType
 # Methods and verbs that clients use on a repo, followed by more segments. `/api/models/gpt2/refs` is parsed as the repo
 # `refs` of `gpt2`, which does not exist either.
 REQUESTS = (
-    *(("GET", verb) for verb in ("commits", "revision", "tree", "xet-read-token", "xet-write-token")),
+    *(("GET", verb) for verb in ("commits", "compare", "revision", "tree", "xet-read-token", "xet-write-token")),
     *(("POST", verb) for verb in ("branch", "commit", "paths-info", "preupload", "super-squash", "tag")),
     *(("DELETE", verb) for verb in ("branch", "tag")),
 )

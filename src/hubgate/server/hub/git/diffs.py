@@ -25,6 +25,9 @@ MAX_DIFF_BYTES = 1024 * 1024
 # Git compares larger files as binary ones: it would read both sides into memory.
 MAX_COMPARED_BYTES = 16 * 1024 * 1024
 
+# The id that git gives a folder without files, compared with the first commit.
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
 _KINDS = {"A": "added", "D": "deleted"}
 
 

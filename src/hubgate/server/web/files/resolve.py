@@ -10,7 +10,7 @@ from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
-from hubgate.server.edge.routes import Check, Route, Target
+from hubgate.server.edge.routes import Check, Query, Route, Target
 from hubgate.server.errors import NotFound
 from hubgate.server.http.asgi import ASGIApp, RawHeaders
 from hubgate.server.http.request import HubRequest
@@ -26,6 +26,7 @@ from hubgate.server.hub.repos.lookup import Revision
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.hub.repos.revision_paths import PathAtRevision
 from hubgate.server.jobs.slots import Slots
+from hubgate.server.web.api.repos import queries
 from hubgate.server.web.files.media_types import media_type
 from hubgate.server.web.files.responses import FileSender, WholeFile, is_not_modified, is_plain_get, precondition_fails
 from hubgate.server.web.files.stored_content import ContentSender
@@ -70,10 +71,13 @@ def routes(repos: Repos) -> list[Route]:
         if entry is None or entry.type is not EntryType.FILE:
             return _no_entry(revision.sha, at.path, at.rev)
         etag = entry.sha if pointers else entry.etag
-        if content is not None and (entry.pointer is None or pointers) and is_plain_get(request):
+        to_save = _is_to_save(request)
+        if content is not None and (entry.pointer is None or pointers) and not to_save and is_plain_get(request):
             encode = _encoded_headers if len(at.path) <= _LONGEST_CACHED_PATH else _encoded_headers.__wrapped__
             return WholeFile(content, encode(etag, revision, at.path, len(content)))
         headers = _headers(etag, revision, at.path)
+        if to_save:
+            headers["content-disposition"] = disposition(at.path, "attachment")
         if precondition_fails(request.headers.get("if-match"), headers["etag"]):
             return Response(status_code=412, headers=headers)
         if is_not_modified(request.headers.get("if-none-match"), headers["etag"]):
@@ -115,7 +119,13 @@ async def is_readable_before_gate(repos: Repos, repo: Repo, at: PathAtRevision) 
 
 def _route(kind: RepoType, verb: str, endpoint: EndpointForType, summary: str) -> Route:
     path = f"/{kind.url_prefix}{{namespace}}/{{repo}}/{verb}/{{rest:path}}"
-    return Route("GET", path, endpoint(kind, path), Surface.FILE, f"{summary} of a {kind.value}")
+    save = Query("download", "Browsers save the file instead of showing it.", {"type": "boolean"})
+    return Route("GET", path, endpoint(kind, path), Surface.FILE, f"{summary} of a {kind.value}", query=(save,))
+
+
+def _is_to_save(request: HubRequest) -> bool:
+    """Whether the address asks a browser to save the file: in a link on another site, `<a download>` has no effect."""
+    return b"download=" in request.scope["query_string"] and queries.flag(request.query_fields(), "download")
 
 
 def _headers(etag: str, revision: Revision, path: str) -> dict[str, str]:
@@ -173,7 +183,7 @@ def file_headers(path: str) -> dict[str, str]:
 
 
 @lru_cache(maxsize=512)
-def disposition(path: str) -> str:
+def disposition(path: str, kind: str = "inline") -> str:
     """Content-Disposition in printable ASCII: the full name percent-encoded, and a plain name for old clients (RFC
     6266).
     """
@@ -181,4 +191,4 @@ def disposition(path: str) -> str:
     plain = "".join(
         letter if letter.isascii() and letter.isprintable() and letter not in '"\\' else "_" for letter in name
     )
-    return f"inline; filename*=UTF-8''{quote(name, safe='', errors='replace')}; filename=\"{plain}\";"
+    return f"{kind}; filename*=UTF-8''{quote(name, safe='', errors='replace')}; filename=\"{plain}\";"

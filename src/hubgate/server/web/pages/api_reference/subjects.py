@@ -60,7 +60,7 @@ SUBJECTS = (
         "files",
         "Files and commits",
         (
-            f"{_REPO}/(tree|paths-info|preupload|commits?|refs|branch|tag|super-squash)",
+            f"{_REPO}/(tree|paths-info|preupload|commits?|compare|refs|branch|tag|super-squash)",
             f"{_REPO_PAGE}/(resolve|raw)",
         ),
         _FOR_EVERY_TYPE,
