@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import re
 import time
 
@@ -17,9 +18,42 @@ CHUNK = 16 * 1024
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
+class OutputPipe:
+    """A pipe for the output of a sandbox.
+
+    Not a pipe of asyncio's subprocess: that reports the exit of a process only when its output has been read to the
+    end, and an app can delay this for hours. And no transport of the event loop: uvloop closes its descriptor twice, as
+    `hub/git/process.py` explains.
+    """
+
+    def __init__(self) -> None:
+        # The sandbox gets `writing`; the hub closes its own copy.
+        self._reading, self.writing = os.pipe()
+        os.set_blocking(self._reading, False)
+
+    async def read(self, size: int) -> bytes:
+        while True:
+            try:
+                return os.read(self._reading, size)
+            except BlockingIOError:
+                await self._until_readable()
+
+    async def _until_readable(self) -> None:
+        loop = asyncio.get_running_loop()
+        readable = asyncio.Event()
+        loop.add_reader(self._reading, readable.set)
+        try:
+            await readable.wait()
+        finally:
+            loop.remove_reader(self._reading)
+
+    def close(self) -> None:
+        os.close(self._reading)
+
+
 class OutputReader:
-    def __init__(self, reader: asyncio.StreamReader, log: Log) -> None:
-        self._reader, self._log = reader, log
+    def __init__(self, pipe: OutputPipe, log: Log) -> None:
+        self._pipe, self._log = pipe, log
         self._rest = b""
         self._budget = float(BURST_BYTES)
         self._at = time.monotonic()
@@ -32,7 +66,7 @@ class OutputReader:
 
     async def run(self) -> None:
         """Read until the output ends, which is when everything in the sandbox has ended."""
-        while data := await self._reader.read(CHUNK):
+        while data := await self._pipe.read(CHUNK):
             self._add(data)
             await self._slow_down(len(data) + LINE_BYTES * data.count(b"\n"))
         if self._rest:

@@ -15,7 +15,7 @@ from typing import Any
 from hubgate.server.spaces.bubblewrap import command, launch
 from hubgate.server.spaces.bubblewrap.cgroups import Group
 from hubgate.server.spaces.bubblewrap.command import Bind, Folder, sandbox_command
-from hubgate.server.spaces.bubblewrap.output import OutputReader
+from hubgate.server.spaces.bubblewrap.output import OutputPipe, OutputReader
 from hubgate.server.spaces.bubblewrap.pythons import Python
 from hubgate.server.spaces.bubblewrap.seccomp import seccomp_filter
 from hubgate.server.spaces.runner import MIB, Exit, Limits, Log
@@ -45,9 +45,9 @@ class Contents:
 class Sandbox:
     """A started sandbox."""
 
-    def __init__(self, process: Process, output: "Output", group: Group, limits: Limits, log: Log) -> None:
-        self._process, self._pipe, self._group, self._limits, self._log = process, output.pipe, group, limits, log
-        self._reader = OutputReader(output.reader, log)
+    def __init__(self, process: Process, pipe: OutputPipe, group: Group, limits: Limits, log: Log) -> None:
+        self._process, self._pipe, self._group, self._limits, self._log = process, pipe, group, limits, log
+        self._reader = OutputReader(pipe, log)
         self._output = asyncio.create_task(self._reader.run())
         self._watch = asyncio.create_task(self._watch_limits())
         self._ended = asyncio.create_task(self._end())
@@ -84,6 +84,7 @@ class Sandbox:
         # The output may still be open: the app can send it through a socket, where it stays until it is received.
         await asyncio.wait([self._output], timeout=OUTPUT_SECONDS)
         self._output.cancel()
+        await asyncio.gather(self._output, return_exceptions=True)
         self._pipe.close()
         return Exit(self._reason(status, killed, refused, most), status)
 
@@ -108,31 +109,6 @@ class Sandbox:
             if not said_memory and self._group.memory_kills():
                 said_memory = True
                 self._log(f"hubgate: a process was ended, the limit is {self._limits.memory // MIB:,} MiB of memory")
-
-
-@dataclass(frozen=True)
-class Output:
-    """The output of a sandbox. Not a pipe of asyncio's subprocess: that reports the exit of a process only when its
-    output has been read to the end, and an app can delay this for hours.
-    """
-
-    reader: asyncio.StreamReader
-    pipe: asyncio.ReadTransport
-    # For the sandbox; the hub closes it.
-    writing: int
-
-    @classmethod
-    async def open(cls) -> "Output":
-        reading, writing = os.pipe()
-        reader = asyncio.StreamReader()
-        try:
-            pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
-                lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb", buffering=0)
-            )
-        except BaseException:
-            os.close(writing)
-            raise
-        return cls(reader, pipe, writing)
 
 
 async def open_sandbox(
@@ -161,8 +137,8 @@ async def open_sandbox(
             etc_fds=(passwd, groups, hosts),
             inside=[str(descriptor) for descriptor in (spec_fd, *contents.descriptors)],
         )
-        output = await Output.open()
-        stack.callback(os.close, output.writing)
+        pipe = OutputPipe()
+        stack.callback(os.close, pipe.writing)
         try:
             group.create()
             group.limit(limits)
@@ -182,14 +158,14 @@ async def open_sandbox(
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", "-S", str(Path(launch.__file__)), str(launch_fd)),
                 stdin=DEVNULL,
-                stdout=output.writing,
+                stdout=pipe.writing,
                 stderr=STDOUT,
                 env={},
                 pass_fds=(launch_fd, spec_fd, filter_fd, passwd, groups, hosts, *contents.descriptors),
                 start_new_session=True,
             )
         except BaseException:
-            output.pipe.close()
+            pipe.close()
             await group.end()
             raise
-    return Sandbox(process, output, group, limits, log)
+    return Sandbox(process, pipe, group, limits, log)
