@@ -25,7 +25,8 @@ MAX_WAITING = 32
 
 # Secrets and variables of one Space together.
 MAX_KEYS = 100
-MAX_VALUE_LENGTH = 16 * 1024
+# As many bytes as a program can be started with.
+MAX_VALUE_BYTES = 16 * 1024
 MAX_DESCRIPTION_LENGTH = 500
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 # Set by the hub, or able to change which code runs before the app.
@@ -117,8 +118,8 @@ def check_setting(key: str, value: str, description: str) -> None:
         )
     if key.upper() in _RESERVED_KEYS or key.upper().startswith(("LD_", "PYTHON")):
         raise Unprocessable(f"{key} is set by the hub. Choose another name.")
-    if len(value) > MAX_VALUE_LENGTH or "\0" in value:
-        raise Unprocessable(f"A value has at most {MAX_VALUE_LENGTH:,} characters, without NUL.")
+    if len(value.encode(errors="replace")) > MAX_VALUE_BYTES or "\0" in value:
+        raise Unprocessable(f"A value has at most {MAX_VALUE_BYTES:,} bytes, without NUL.")
     if len(description) > MAX_DESCRIPTION_LENGTH or "\0" in description:
         raise Unprocessable(f"A description has at most {MAX_DESCRIPTION_LENGTH} characters, without NUL.")
 
