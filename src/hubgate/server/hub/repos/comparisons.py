@@ -40,11 +40,10 @@ async def find(repos: Repos, repo: Repo, text: str) -> Comparison:
     return Comparison(before, head, base)
 
 
-async def unified_diff(repos: Repos, repo: Repo, found: Comparison) -> str:
+async def diff(repos: Repos, repo: Repo, found: Comparison, *, raw: bool) -> str:
+    folder = repos.folders.of(repo.id)
+    # Each may take seconds, and `raw` lists all changed files before it can reject their number.
     async with repos.walks.acquire(current_job_caller.get().share_key, repo.id):
-        folder, seconds = repos.folders.of(repo.id), repos.limits.merging_seconds
-        return await diffs.unified_diff(folder, found.before, found.head.sha, seconds)
-
-
-async def raw_diff(repos: Repos, repo: Repo, found: Comparison) -> str:
-    return await raw_diffs.raw_diff(repos.folders.of(repo.id), found.before, found.head.sha)
+        if raw:
+            return await raw_diffs.raw_diff(folder, found.before, found.head.sha)
+        return await diffs.unified_diff(folder, found.before, found.head.sha, repos.limits.merging_seconds)

@@ -14,9 +14,9 @@ from hubgate.server.web.repo_routes import PULL_REQUEST_ONLY, api_routes, repo_e
 def routes(repos: Repos) -> list[Route]:
     async def compare(request: HubRequest, repo: Repo) -> PlainTextResponse:
         found = await comparisons.find(repos, repo, request.param("revisions"))
-        diff = comparisons.raw_diff if queries.flag(request.query_fields(), "raw") else comparisons.unified_diff
+        diff = await comparisons.diff(repos, repo, found, raw=queries.flag(request.query_fields(), "raw"))
         headers = {PULL_REQUEST_ONLY: "true"} if found.in_pull_request else {}
-        return PlainTextResponse(await diff(repos, repo, found), headers=headers)
+        return PlainTextResponse(diff, headers=headers)
 
     return api_routes(
         "GET",
