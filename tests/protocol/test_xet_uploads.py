@@ -59,6 +59,39 @@ def test_file_is_read_in_every_way(hub: RunningHub) -> None:
 
 
 @pytest.mark.one_engine
+def test_clients_may_ask_how_to_read_a_file_as_chunks(hub: RunningHub) -> None:
+    asked = {"accept": "application/vnd.xet-fileinfo+json"}
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada, api(hub) as anyone:
+        create_repo(ada, "tiny", files=[{"path": "README.md", "content": "# x"}])
+        client = XetClient(ada, "ada/tiny").sign_in()
+        file = client.upload(CONTENT)
+        assert client.commit("w.bin", CONTENT).status_code == 200
+        etag = f'"{hashlib.sha256(CONTENT).hexdigest()}"'
+        # One client asks for the first byte and accepts everything else too.
+        for more in ({}, {"range": "bytes=0-0", "accept": "application/vnd.xet-fileinfo+json, */*"}):
+            found = anyone.get("/ada/tiny/resolve/main/w.bin", headers={**asked, **more})
+            assert (found.status_code, found.headers["content-type"]) == (200, asked["accept"])
+            refresh = found.headers["x-xet-refresh-route"]
+            info = {"hash": hash_text(file.hash), "size": len(CONTENT), "etag": etag, "refreshUrl": refresh}
+            assert found.json() == info
+            linked = found.headers["x-linked-etag"], found.headers["x-linked-size"], found.headers["x-xet-hash"]
+            assert linked == (etag, str(len(CONTENT)), hash_text(file.hash))
+            assert found.headers["link"].startswith(f'<{refresh}>; rel="xet-auth", ')
+            assert found.headers["cache-control"] == "no-store"
+            assert "etag" not in found.headers, "of the file, not of this response"
+        for answer in (found, anyone.get("/ada/tiny/resolve/main/w.bin")):
+            assert answer.headers["vary"] == "Authorization, Cookie, Accept"
+        head = anyone.head("/ada/tiny/resolve/main/w.bin", headers=asked)
+        assert (head.headers["etag"], int(head.headers["content-length"])) == (etag, len(CONTENT))
+        # Other files have no chunks.
+        assert anyone.get("/ada/tiny/resolve/main/README.md", headers=asked).text == "# x"
+        assert anyone.get("/ada/tiny/raw/main/w.bin", headers=asked).text.startswith("version https://git-lfs")
+        # Who may not read the file gets no hash either.
+        ada.put("/api/models/ada/tiny/settings", json={"gated": "manual"}).raise_for_status()
+        assert anyone.get("/ada/tiny/resolve/main/w.bin", headers=asked).status_code == 401
+
+
+@pytest.mark.one_engine
 def test_files_that_came_by_lfs_have_no_xet_hash(hub: RunningHub) -> None:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         create_repo(ada, "tiny")

@@ -13,6 +13,7 @@ from hubgate.server.access.policy import decide
 from hubgate.server.edge.routes import Check, Query, Route, Target
 from hubgate.server.errors import NotFound
 from hubgate.server.http.asgi import ASGIApp, RawHeaders
+from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.responses import PlainTextResponse, Response
 from hubgate.server.http.surface import Surface
@@ -29,7 +30,7 @@ from hubgate.server.jobs.slots import Slots
 from hubgate.server.web.api.repos import queries
 from hubgate.server.web.files.media_types import media_type
 from hubgate.server.web.files.responses import FileSender, WholeFile, is_not_modified, is_plain_get, precondition_fails
-from hubgate.server.web.files.stored_content import ContentSender
+from hubgate.server.web.files.stored_content import OF_CONTENT, ContentSender
 from hubgate.server.web.repo_routes import (
     EndpointForType,
     repo_endpoint,
@@ -40,6 +41,8 @@ from hubgate.server.web.repo_routes import (
 
 # Files of a gated repo that are readable without access, at the head of a branch or tag, which only writers can change.
 READABLE_BEFORE_GATE = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
+
+_CHUNKED_INFO = "application/vnd.xet-fileinfo+json"
 
 # Headers of files with longer paths are not cached: 2,048 of them would take too much memory.
 _LONGEST_CACHED_PATH = 256
@@ -90,7 +93,10 @@ def routes(repos: Repos) -> list[Route]:
         if stored is None or stored.size != entry.pointer.size:
             return _no_entry(revision.sha, at.path, at.rev)
         if stored.chunked is not None:
-            headers |= _chunked_headers(repos, repo, caller_of(request).identity, stored.chunked, revision.sha)
+            chunked = _chunked_headers(repos, repo, caller_of(request).identity, stored.chunked, revision.sha)
+            headers |= chunked
+            if chunked and request.method == "GET" and _CHUNKED_INFO in request.headers.get("accept", "").lower():
+                return _chunked_info(stored.chunked, headers)
         return await content_sender.send(request, stored, headers)
 
     resolve_endpoint = repo_endpoint_with_target(
@@ -160,7 +166,19 @@ def _chunked_headers(repos: Repos, repo: Repo, identity: Identity, file: Chunked
         "x-xet-hash": file.hash,
         "x-xet-refresh-route": token,
         "link": f'<{token}>; rel="xet-auth", <{reconstruction}>; rel="xet-reconstruction-info"',
+        "vary": "Authorization, Cookie, Accept",
     }
+
+
+def _chunked_info(file: ChunkedFile, headers: dict[str, str]) -> Response:
+    """The response for clients that ask how to read the file as chunks, instead of the file. Some read the headers,
+    others the body, and a client that asks for nothing else fails on the content of the file.
+    """
+    etag = headers["etag"]
+    body = {"hash": file.hash, "size": file.size, "etag": etag, "refreshUrl": headers["x-xet-refresh-route"]}
+    others = {name: value for name, value in headers.items() if name not in OF_CONTENT}
+    linked = {"x-linked-etag": etag, "x-linked-size": str(file.size), "cache-control": "no-store"}
+    return JsonResponse(body, headers={**others, **linked, "content-type": _CHUNKED_INFO})
 
 
 def _no_entry(commit: str, path: str, rev: str) -> Response:

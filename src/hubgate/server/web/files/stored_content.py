@@ -20,8 +20,8 @@ from hubgate.server.web.files.responses import FileSender, Span, range_or_whole
 # The store has its own entity tags and times, so conditions of the client would fail there, or hold by accident: the
 # new content of a file may have been stored long ago.
 _CONDITIONS = ("if-match", "if-range", "if-modified-since", "if-unmodified-since")
-# These describe the content, not the redirect.
-_OF_CONTENT = ("content-type", "content-disposition", "etag")
+# These describe the content, not a response that leads to it.
+OF_CONTENT = ("content-type", "content-disposition", "etag")
 
 
 class ContentSender(Struct, frozen=True):
@@ -66,6 +66,6 @@ def _is_for_page(request: HubRequest) -> bool:
 def _redirect(link: str, size: int, headers: dict[str, str]) -> Response:
     """Redirect to the store. Clients take hash and size from the headers `X-Linked-…`."""
     about = {"location": link, "x-linked-etag": headers["etag"], "x-linked-size": str(size)}
-    others = {name: value for name, value in headers.items() if name not in _OF_CONTENT}
+    others = {name: value for name, value in headers.items() if name not in OF_CONTENT}
     # The link expires, and anyone who has it can read the file.
     return Response(status_code=302, headers={**others, **about, "cache-control": "no-store", "content-length": "0"})
