@@ -114,8 +114,9 @@ def test_hub_and_background_process_stop_without_their_database(
             started = time.monotonic()
             alone.send_signal(signal.SIGTERM)
             assert hub.stop() == 0
-            assert alone.wait(15) == 0
-            assert time.monotonic() - started < 12
+            assert alone.wait(60) == 0
+            # A statement may take fifteen seconds.
+            assert time.monotonic() - started < 14
         finally:
             if frozen:
                 own_cluster.thaw()
