@@ -3,9 +3,10 @@
 import asyncio
 import gc
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -214,29 +215,36 @@ def test_app_that_was_replaced_does_not_delay_the_end_of_the_process(hub: Runnin
         replace_app(hub, ada, space)
 
 
-class AbandonedRunner(BubblewrapRunner):
-    """As soon as an app listens, its Space is abandoned."""
+class AbandonedApp:
+    """An app in a real sandbox whose Space is abandoned as soon as it listens."""
 
+    def __init__(self, running: RunningApp, abandon: Callable[[], None]) -> None:
+        self._running, self._abandon = running, abandon
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._running, name)
+
+    async def until_listening(self, seconds: float) -> None:
+        await self._running.until_listening(seconds)
+        self._abandon()
+
+
+class AbandoningRunner(BubblewrapRunner):
     space: HostedSpace
-    abandoned: "asyncio.Task[None] | None" = None
+    abandoning: "asyncio.Task[None] | None" = None
 
-    async def start(self, app: App, environment: Environment, log: Log) -> RunningApp:
-        running = await super().start(app, environment, log)
-        listening = running.until_listening
+    async def start(self, app: App, environment: Environment, log: Log) -> Any:
+        return AbandonedApp(await super().start(app, environment, log), self._abandon)
 
-        async def until_listening(seconds: float) -> None:
-            await listening(seconds)
-            self.abandoned = asyncio.create_task(self.space.abandon())
-
-        running.until_listening = until_listening  # type: ignore[method-assign]
-        return running
+    def _abandon(self) -> None:
+        self.abandoning = asyncio.create_task(self.space.abandon())
 
 
 @pytest.mark.one_engine
 def test_app_that_listens_just_when_its_lease_ends_ends_too(hub: RunningHub, ada: httpx.Client) -> None:
     add_space(ada, {"app.py": app()})
     folder, egress = hub.settings.data_dir / "spaces", egress_for_spaces(hub.settings)
-    runner = AbandonedRunner(folder)
+    runner = AbandoningRunner(folder)
 
     async def run(opened: Hub) -> list[Path]:
         context = replace(host_context(opened, egress, PACE), runner=runner)
@@ -245,9 +253,9 @@ def test_app_that_listens_just_when_its_lease_ends_ends_too(hub: RunningHub, ada
         (row,) = await leases_store.leased(opened.db, "first")
         runner.space = HostedSpace(context, row, "first")
         try:
-            while runner.abandoned is None:
+            while runner.abandoning is None:
                 await asyncio.sleep(0.01)
-            await runner.abandoned
+            await runner.abandoning
             return list((folder / "sockets").iterdir())
         finally:
             await runner.close()

@@ -193,8 +193,8 @@ async def test_one_space_cannot_take_all_connections_to_an_address(tmp_path: Pat
                 writer.close()
 
 
-async def test_server_that_does_not_notice_the_end_of_a_connection_is_left(tmp_path: Path) -> None:
-    """After a timeout of its client an app tries again. It must reach the server when that has stopped to hang."""
+async def test_connection_ends_if_the_server_does_not_notice_that_the_app_has_left(tmp_path: Path) -> None:
+    """After a timeout of its client an app tries again. It must reach the server once that no longer hangs."""
     with socket.create_server(("127.0.0.1", 0)) as hanging:
         async with proxying(tmp_path, {"api.example": [["127.0.0.1"]]}, ended_seconds=0.1) as (asking, _):
             connect = b"CONNECT api.example:%d HTTP/1.1\r\n\r\n" % hanging.getsockname()[1]
