@@ -1,18 +1,13 @@
-"""Polls of a process of the test build that are so far apart that only signals are in time.
-
-TEST_POLL_SECONDS sets the interval at which deliveries, events, and requests through tunnels are looked for.
-"""
+"""Polls of a process of the test build that are so far apart that only signals are in time."""
 
 import os
 
-from hubgate.server.webhooks.delivering import deliverer
-from hubgate.server.webhooks.tunnels import signalled_loop
-from hubgate.server.worker import background
+from hubgate.server.storage.database import Database
 
 POLL_SECONDS = "TEST_POLL_SECONDS"
 
 
-def slow_down_polls() -> None:
+def slow_down_polls(db: Database) -> None:
+    """TEST_POLL_SECONDS sets how often the process looks for work that no signal has announced."""
     if seconds := os.environ.get(POLL_SECONDS):
-        for module in (background, deliverer, signalled_loop):
-            vars(module)["POLL_SECONDS"] = float(seconds)
+        db.poll_seconds = float(seconds)

@@ -26,6 +26,7 @@ FAN_OUT_LEASE_SECONDS = 3
 
 
 def paced(webhooks: Webhooks) -> Webhooks:
+    slow_down_polls(webhooks.db)
     text = os.environ.get(PACE)
     if not text:
         return webhooks
@@ -38,7 +39,6 @@ def paced(webhooks: Webhooks) -> Webhooks:
 def main() -> None:
     arm_failpoints()
     follow_clock_file()
-    slow_down_polls()
     if sys.argv[1].isdigit():
         background.main(paced)
     parser = argparse.ArgumentParser()

@@ -119,6 +119,9 @@ class DatabaseFacts(Struct, frozen=True):
 
 
 class Database(Protocol):
+    # How often a process that listens to signals looks for work without one. Tests of signals use longer intervals.
+    poll_seconds: float
+
     @property
     def text_index(self) -> TextIndex: ...
 
@@ -148,7 +151,8 @@ class Database(Protocol):
         """Run one row of a hot statement. Like `write`, the change is durable on return."""
 
     async def listen(self, on_signal: OnSignal) -> Listening:
-        """Call `on_signal` after commits of any process that sent a signal. Signals may be lost: poll too."""
+        """Call `on_signal` after commits of any process that sent a signal. Signals may be lost: poll too, every
+        `poll_seconds`."""
 
     async def tables(self) -> frozenset[str]: ...
 

@@ -28,7 +28,7 @@ from hubgate.server.storage.postgres_connection import (
 )
 from hubgate.server.storage.postgres_signals import Channel
 from hubgate.server.storage.postgres_text_index import PostgresTextIndex
-from hubgate.server.storage.signals import Listening, OnSignal
+from hubgate.server.storage.signals import POLL_SECONDS, Listening, OnSignal
 from hubgate.server.storage.sqltext import NO_PARAMS, Params, RowStatement, require_read
 
 T = TypeVar("T")
@@ -58,6 +58,7 @@ _END_FROZEN = """
 
 class PostgresDatabase:
     text_index = PostgresTextIndex()
+    poll_seconds = POLL_SECONDS
 
     def __init__(self, url: str, connections: int = CONNECTIONS, *, by_index: bool = False) -> None:
         self._url = url

@@ -1,7 +1,7 @@
 """Signals between processes: after a commit, a process notifies the others that there is work.
 
-Signals may be lost, so listeners also poll, slowly. With SQLite every listening process has a FIFO next to the
-database, with PostgreSQL a connection that listens to a channel (`postgres_signals.py`).
+Signals may be lost, so listeners also poll (`Database.poll_seconds`). With SQLite every listening process has a FIFO
+next to the database, with PostgreSQL a connection that listens to a channel (`postgres_signals.py`).
 """
 
 import asyncio
@@ -33,6 +33,8 @@ class Signal(Enum):
 
 
 OnSignal = Callable[[Signal], None]
+
+POLL_SECONDS = 1.0
 
 
 class Listening(Protocol):

@@ -20,7 +20,7 @@ from hubgate.server.jobs.caller import current_job_caller
 from hubgate.server.jobs.slots import Slots
 from hubgate.server.storage.database import TOO_MANY_READS, Batch, DatabaseFacts, Row, Tx, Unit
 from hubgate.server.storage.fairlock import FairLock
-from hubgate.server.storage.signals import Fifos, Listening, OnSignal
+from hubgate.server.storage.signals import POLL_SECONDS, Fifos, Listening, OnSignal
 from hubgate.server.storage.sqlite_connection import (
     SqliteTx,
     connect_reader,
@@ -39,6 +39,7 @@ LONG_READS, LONG_READS_PER_CALLER = 3, 1
 
 class SqliteDatabase:
     text_index = SqliteTextIndex()
+    poll_seconds = POLL_SECONDS
 
     def __init__(self, path: Path) -> None:
         self._path = path

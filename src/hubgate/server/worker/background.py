@@ -20,7 +20,7 @@ from hubgate.server.resources import Hub, open_hub
 from hubgate.server.settings import Settings
 from hubgate.server.webhooks.activity import rollup
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.delivering.deliverer import POLL_SECONDS, Deliverer
+from hubgate.server.webhooks.delivering.deliverer import Deliverer
 from hubgate.server.webhooks.fanout.fanning import FanOut
 from hubgate.server.webhooks.management import backlogs
 from hubgate.server.webhooks.permissions import grants
@@ -65,7 +65,7 @@ async def run(
         Loop("commit counts", commit_counts.EVERY_SECONDS, commit_counts.CommitCounter(hub.repos).step),
         Loop("search index", indexing.EVERY_SECONDS, indexing.SearchIndexer(hub.repos).step),
         Loop("search compaction", compaction.EVERY_SECONDS, compaction.Compaction(hub.db).step),
-        Loop("fan-out", POLL_SECONDS, fan_out.step, webhooks.pace.fan_out_lease_seconds, deliverer.new_events),
+        Loop("fan-out", hub.db.poll_seconds, fan_out.step, webhooks.pace.fan_out_lease_seconds, deliverer.new_events),
         Loop("backlogs", backlogs.EVERY_SECONDS, backlogs.Backlogs(webhooks).step),
         Loop("activity roll-up", rollup.EVERY_SECONDS, rollup.RollUp(webhooks).step),
         Loop("webhooks of apps", grants.EVERY_SECONDS, grants.GrantChecks(webhooks).step),

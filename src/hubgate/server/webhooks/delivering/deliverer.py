@@ -36,8 +36,6 @@ log = logging.getLogger("hubgate.deliver")
 CHECKED_AT_ONCE, READ_AT_ONCE, FOUND_AT_ONCE = 256, 128, 1000
 # The results of this time are stored together.
 GATHERING_SECONDS = 0.002
-# Wake-ups may be lost, so the database is also polled.
-POLL_SECONDS = 1.0
 AFTER_TROUBLE_SECONDS = 0.5
 # Requests in flight may end within this time when the process stops or releases shards; the rest is aborted.
 FINISH_SECONDS = 4.0
@@ -329,18 +327,20 @@ class Deliverer:
         self._work.set()
 
     async def _look(self) -> None:
-        polled = -POLL_SECONDS
+        # Wake-ups may be lost.
+        interval = self.webhooks.db.poll_seconds
+        polled = -interval
         while True:
             try:
                 # Between polls, due times need no query: those of a replay are a few milliseconds apart.
-                if self._is_signalled or time.monotonic() >= polled + POLL_SECONDS:
+                if self._is_signalled or time.monotonic() >= polled + interval:
                     polled, self._is_signalled = time.monotonic(), False
                     await self.look()
                 else:
                     self._start_due()
             except Exception:
                 log.exception("looking for deliveries failed and will be retried")
-            left, due_at = polled + POLL_SECONDS - time.monotonic(), self.dispatch.queue.next_time()
+            left, due_at = polled + interval - time.monotonic(), self.dispatch.queue.next_time()
             until_due = left if due_at is None else (due_at - self.webhooks.clock()) / SECOND
             await wait_for(self._look_now, max(min(until_due, left), 0.001))
 

@@ -22,8 +22,6 @@ from hubgate.server.storage.signals import Signal
 
 log = logging.getLogger("hubgate.streams")
 
-# Signals may be lost.
-POLL_SECONDS = 1.0
 # Between two look-ups under load.
 SHORTEST_PAUSE_SECONDS = 0.02
 # Streams share a read, and a check of their token, for this long: when an event is sent, these are not older (attacks
@@ -180,7 +178,7 @@ class LiveStreams:
                     log.exception("looking for new entries of live streams failed and will be retried")
                 await asyncio.sleep(SHORTEST_PAUSE_SECONDS)
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(POLL_SECONDS):
+                    async with asyncio.timeout(self.db.poll_seconds):
                         await self._hint.wait()
         finally:
             await listening.close()

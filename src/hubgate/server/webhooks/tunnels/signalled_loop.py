@@ -1,4 +1,4 @@
-"""A loop that runs a step after each signal, and once a second while the step has something to wait for."""
+"""A loop that runs a step after each signal, and regularly while the step has something to wait for."""
 
 import asyncio
 import logging
@@ -8,9 +8,6 @@ from hubgate.server.storage.database import Database
 from hubgate.server.storage.signals import Signal, wait_for
 
 log = logging.getLogger("hubgate.tunnels")
-
-# Signals may be lost, so the database is also polled.
-POLL_SECONDS = 1.0
 
 # Returns whether there is something to wait for.
 Step = Callable[[], Awaitable[bool]]
@@ -39,7 +36,7 @@ class SignalledLoop:
         listening = await self._db.listen(self._on_signal)
         try:
             while True:
-                await wait_for(self._woken, POLL_SECONDS if await self._step_safely() else None)
+                await wait_for(self._woken, self._db.poll_seconds if await self._step_safely() else None)
         finally:
             await listening.close()
 
