@@ -18,8 +18,7 @@ PATTERNS = (
     "[ab].bin", "[!a].bin", "[^a].bin", "a[1]*", "a\\[1\\].txt", "a/**/b", "a/*/b", "**", "*", "?", "[[:digit:]]*",
     "z[[:alpha:]]", "z[[:digit:]]", "z[0-9]", "a[[:space:]]b.txt", ".*", "*.[tT][xX][tT]", "é.txt", "a\\\\b", "\\#x",
     "\\!x",
-    "d/foo", "/d/foo", "foo", "a-b", "a[a-]b", "a[]]b", "[", "a[", "a**", "**b", "a/b**",
-    "a/b**/c", "x/a**/b", "/**", "**/", "*/b", "a/b/", "x/**/y",
+    "d/foo", "/d/foo", "foo", "a-b", "a[a-]b", "a[]]b", "[", "a[", "a**", "**b", "/**", "**/", "*/b", "a/b/", "x/**/y",
     "*.b*n", "a*b*c", "[a-c].bin", "[z-a].bin", "[[:bogus:]]*",
 )  # fmt: skip
 
@@ -52,6 +51,18 @@ def test_ignore_rules_match_like_git(tmp_path: Path, chunk: int) -> None:
         out = run_git(repo, "check-ignore", "-z", "--no-index", "--stdin", given=given).stdout
         ignored = ignore_rules(text)
         assert {path for path in PATHS if ignored.is_ignored(path)} == set(out.split("\0")) - {""}, pattern
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching"),
+    [("a/b**", {"a/b"}), ("a/b**/c", {"a/b/c"}), ("a/x**/b", {"a/x/b"}), ("a/**b", {"a/b"})],
+)
+def test_two_stars_match_a_slash_only_beside_slashes(pattern: str, matching: set[str]) -> None:
+    """As gitattributes(5) says. Versions of git differ here, so git is not asked."""
+    attributes, ignored = Attributes([("", f"{pattern} filter=lfs\n")]), ignore_rules(f"{pattern}\n")
+    assert {path for path in PATHS if attributes.is_large(path)} == matching
+    # An ignored folder ignores all files in it.
+    assert {path for path in PATHS if ignored.is_ignored(path)} >= matching
 
 
 def test_negated_rules_apply_and_comments_are_ignored() -> None:

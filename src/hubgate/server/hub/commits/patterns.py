@@ -134,8 +134,6 @@ class _Automaton:
         # Stars, which may match nothing; and forks before `**/`, which may be skipped as a whole.
         self._stars, self._forks = 0, 0
         self._count = 0
-        # Git compares the text before the first special character separately: the pattern begins after it.
-        self._pattern_start = next((at for at, byte in enumerate(text) if byte in _SPECIAL_BYTES), 0)
         at = 0
         while at < len(text):
             at = self._add(text, at, is_path_pattern)
@@ -148,7 +146,7 @@ class _Automaton:
             while end < len(text) and text[end] == ord("*"):
                 end += 1
             # `across`: the stars match slashes too. In a path pattern only `**` does, between slashes or at an end.
-            alone = (at == self._pattern_start or text[at - 1] == _SLASH) and (end == len(text) or text[end] == _SLASH)
+            alone = (at == 0 or text[at - 1] == _SLASH) and (end == len(text) or text[end] == _SLASH)
             across = not is_path_pattern or (end - at > 1 and alone)
             if across and is_path_pattern and end < len(text):
                 self._forks |= 1 << self._count
