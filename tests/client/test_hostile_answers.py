@@ -93,6 +93,11 @@ MISDEEDS: dict[str, tuple[ScriptedResponse, type[Exception], str]] = {
     "a failure": (http_response(500, b"<h1>oops</h1>", content_type="text/html"), errors.HubFailure, "status 500"),
     "too often": (json_response(429, {"error": "Slow down."}, retry_after="3600"), errors.RateLimited, "Slow down"),
     "away": (json_response(503, {"error": "Back soon."}, retry_after="3600"), errors.HubFailure, "Back soon"),
+    "an impossible date": (
+        json_response(403, {"error": "No."}, retry_after="Mon, 01 Jan 99999999999 00:00:00 GMT"),
+        errors.Forbidden,
+        "No.",
+    ),
     "a circle": (http_response(302, location="/api/whoami-v2"), errors.UnexpectedResponse, "redirected too often"),
     "nowhere": (
         http_response(302, location="http://[::1"),
@@ -116,6 +121,15 @@ def test_bad_response_raises_a_clear_exception(face: Any, misdeed: str, tmp_path
     assert type(caught.value) is expected
     assert says in str(caught.value)
     assert TOKEN not in str(caught.value)
+
+
+def test_time_that_does_not_exist_in_utc_is_rejected(tmp_path: Path) -> None:
+    webhook = {**WEBHOOK, "lastTriggerAt": "0001-01-01T00:00:00+01:00"}
+    with (
+        run_hostile_server(json_response(200, [webhook])) as server,
+        pytest.raises(errors.UnexpectedResponse, match="lastTriggerAt"),
+    ):
+        call_with(CLIENT_TYPES[0], server.url, lambda hub: hub.list_webhooks(), tmp_path)
 
 
 @faces

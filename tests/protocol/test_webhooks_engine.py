@@ -1,11 +1,14 @@
 """The delivery engine step by step, with a controlled clock: circuit breaker, lanes, limits, retention."""
 
+import asyncio
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import pytest
+from msgspec.structs import replace
 from tests.bed.background_delivery import deliver_in_background
 from tests.bed.engines import Engine, settings_for
 from tests.bed.people import submit
@@ -15,6 +18,9 @@ from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.stepwise_delivery import stepwise
 from tests.bed.webhooks import LOGS, Receiver, create_webhook, logs, run_receiver, settle, within
 
+from hubgate.server.resources import Hub
+from hubgate.server.webhooks.delivering.deliverer import Deliverer
+from hubgate.server.webhooks.fanout.fanning import FanOut
 from hubgate.server.webhooks.model import BREAKER_OPENS_AFTER
 from hubgate.server.webhooks.retention.deletion import Retention
 
@@ -421,3 +427,24 @@ def test_new_url_starts_without_failures(hub: RunningHub, receiver: Receiver, ad
     assert ada.post(path, json={"url": receiver.url}).status_code == 200
     assert settle(hub) == BREAKER_OPENS_AFTER
     assert {log["state"] for log in logs(ada, webhook)} == {"delivered"}
+
+
+def test_stop_does_not_wait_for_failures_that_are_reported_later(hub: RunningHub, ada: httpx.Client) -> None:
+    """A refused request of a private address is reported at its deadline (attack W18)."""
+
+    async def stop_after_failure(opened: Hub) -> None:
+        patient = replace(opened.webhooks.pace, deadline_seconds=600.0, dead_after_seconds=3600.0, finish_seconds=600.0)
+        deliverer = Deliverer(replace(opened.webhooks, pace=patient), asyncio.Event())
+        running, sender = asyncio.create_task(deliverer.run()), deliverer.dispatch.sender
+        while not sender.in_flight or sender.awaits_responses:
+            await FanOut(deliverer.webhooks, deliverer).step()
+            await asyncio.sleep(0.001)
+        deliverer.stop.set()
+        await asyncio.wait_for(running, 60)
+
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        webhook = create_webhook(ada, f"http://127.0.0.1:{closed.getsockname()[1]}/", "user:ada")
+        create_repo(ada, "tiny")
+        hub.call(stop_after_failure)
+    assert [(log["state"], log["attempts"]) for log in logs(ada, webhook)] == [("pending", 0)], "as before the request"

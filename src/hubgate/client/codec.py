@@ -122,7 +122,8 @@ def _read_time(data: object, where: str) -> datetime:
     try:
         if isinstance(data, str):
             found = datetime.fromisoformat(data)
-            return found if found.tzinfo else found.replace(tzinfo=UTC)
-    except ValueError:
+            return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        # The year 1 in a time zone east of UTC has no time in UTC.
         pass
     raise UnexpectedResponse(f"The hub's response has no valid time at {where}.")

@@ -59,7 +59,7 @@ def retry_after(header: str | None, now: float) -> float | None:
 
     try:
         time = email.utils.parsedate_to_datetime(text)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
     if time.tzinfo is None:
         time = time.replace(tzinfo=UTC)

@@ -58,6 +58,8 @@ class Pace(Struct, frozen=True):
     fan_out_lease_seconds: int = 10
     # How often a delivery waits for a Space that starts: with the deadline, a little longer than a build may take.
     starts: int = 60
+    # Requests in flight may end within this time when a process stops or releases shards; the rest is aborted.
+    finish_seconds: float = 4.0
 
 
 PACE = Pace()

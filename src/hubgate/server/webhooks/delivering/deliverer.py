@@ -37,8 +37,6 @@ CHECKED_AT_ONCE, READ_AT_ONCE, FOUND_AT_ONCE = 256, 128, 1000
 # The results of this time are stored together.
 GATHERING_SECONDS = 0.002
 AFTER_TROUBLE_SECONDS = 0.5
-# Requests in flight may end within this time when the process stops or releases shards; the rest is aborted.
-FINISH_SECONDS = 4.0
 
 
 @dataclass(eq=False)
@@ -188,11 +186,11 @@ class Deliverer:
                 return
             self.shards -= shards
             queues = dispatch.queue.leave(shards)
-        await self._until(lambda: not any(queue.in_flight for queue in queues), FINISH_SECONDS)
+        await self._until(lambda: not any(queue.in_flight for queue in queues), self.webhooks.pace.finish_seconds)
         for queue in queues:
             for item in list(queue.in_flight.values()):
                 dispatch.sender.abort(item)
-        await self._until(lambda: not any(queue.unsettled for queue in queues), FINISH_SECONDS)
+        await self._until(lambda: not any(queue.unsettled for queue in queues), self.webhooks.pace.finish_seconds)
         async with self.exclusive:
             if dispatch.is_void:
                 return
@@ -357,7 +355,7 @@ class Deliverer:
 
     async def _finish_when_stopped(self) -> None:
         await self.stop.wait()
-        await self._until(lambda: not self.dispatch.queue.in_flight, FINISH_SECONDS)
+        await self._until(lambda: not self.dispatch.sender.awaits_responses, self.webhooks.pace.finish_seconds)
         self.dispatch.sender.abort()
         with contextlib.suppress(TakenOver):
             await self._retry(self._store_rest)

@@ -36,6 +36,8 @@ class Request:
     at: int
     began: float
     is_ended: bool = False
+    # It has failed, and the failure is reported later: no response can be received any more.
+    is_delayed: bool = False
     connection: Connection | None = None
     task: "asyncio.Task[None] | None" = None
 
@@ -83,6 +85,10 @@ class Sender:
     @property
     def in_flight(self) -> list[Request]:
         return list(self._requests.values())
+
+    @property
+    def awaits_responses(self) -> bool:
+        return any(not request.is_delayed for request in self._requests.values())
 
     def abort(self, item: Item | None = None) -> None:
         """End the request of a delivery, or all requests, without an outcome."""
@@ -160,6 +166,7 @@ class Sender:
         took = time.monotonic() - request.began
         if not is_public:
             silence = self.webhooks.pace.deadline_seconds if self.silence_seconds is None else self.silence_seconds
+            request.is_delayed = True
             await asyncio.sleep(max(0.0, silence - took))
             # The exact duration would reveal the reason.
             took = silence
