@@ -60,10 +60,10 @@ async def add_builders(hub: Hub, ada: User) -> None:
         )
         await hub.db.write(lambda tx, refusal=refusal: refusals.add(tx, refusal, 50))
     reason = "Our portal signs members in.\nIt runs on a server of ours, in the cellar."
-    await submission.submit(hub.oauth, swift, "read-metrics", reason, ada)
+    await submission.submit(hub.oauth, swift, "read-metrics", reason, ada, SYSTEM)
     (first,) = (await decision.list_all(hub.oauth)).pending
     await decision.decide(hub.oauth, first, False, SYSTEM)
-    await submission.submit(hub.oauth, atlas, EXCHANGE, reason, ada)
+    await submission.submit(hub.oauth, atlas, EXCHANGE, reason, ada, SYSTEM)
 
 
 async def _app(hub: Hub, client_id: str) -> App:

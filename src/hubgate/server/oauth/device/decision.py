@@ -134,5 +134,10 @@ async def deny(oauth: OAuth, device: PendingDevice, person: Person, auth_time: i
         decision = Decision(DENIED, person.user.id, None, code.scopes, code.resources, auth_time)
         return await store.decide(tx, code.key, decision, now)
 
-    if not await oauth.db.write(unit):
+    try:
+        denied = await oauth.db.write(unit)
+    except ConstraintViolated:
+        # The account was deleted since the request began.
+        denied = False
+    if not denied:
         raise await _error(oauth, person, device.user_code)

@@ -6,9 +6,11 @@ from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.field_checks import FieldChecks
 from hubgate.server.accounts.limits import OPERATOR_REQUEST_MAILS
 from hubgate.server.accounts.model import User
+from hubgate.server.audit.model import Actor
 from hubgate.server.errors import FieldErrors, Unprocessable
 from hubgate.server.ids import new_id
 from hubgate.server.mail import texts
+from hubgate.server.oauth.apps.management import lock_app
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.operator_requests import store
@@ -30,8 +32,10 @@ REQUESTS_OF_USER = Limit("operator request", 10, 60 * 60, "Too many requests. Wa
 LIST_PATH = "/operator/requests"
 
 
-async def submit(oauth: OAuth, app: App, wanted: str, reason: str, user: User) -> None:
-    """Submit a request. `wanted` is EXCHANGE or a scope name, which the operator need not have defined yet."""
+async def submit(oauth: OAuth, app: App, wanted: str, reason: str, user: User, actor: Actor) -> None:
+    """Submit a request. `wanted` is EXCHANGE or a scope name, which the operator need not have defined yet. The actor
+    must still be the app's owner.
+    """
     checks = FieldChecks()
     reason = checks.check("reason", _reason, reason)
     if problem := _problem(app, wanted):
@@ -42,6 +46,7 @@ async def submit(oauth: OAuth, app: App, wanted: str, reason: str, user: User) -
     operators = await oauth.db.read_long(account_store.operators)
 
     async def unit(tx: Tx) -> None:
+        await lock_app(tx, app, actor)
         if await store.count_pending(tx, app.client_id) >= MAX_PENDING_PER_APP:
             raise FieldErrors({"reason": "Wait until the operator has decided on your earlier requests."})
         if not await store.add(tx, new_id(now), app.client_id, wanted, reason, user.id, now):

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from hubgate.server.accounts import store as account_store
-from hubgate.server.accounts.account_locks import lock_credentials
+from hubgate.server.accounts.account_locks import lock_account_and_credentials
 from hubgate.server.accounts.model import Owner
 from hubgate.server.accounts.organizations.locks import lock_organization_by_id_as_admin
 from hubgate.server.accounts.single_use_forms import VerifiedNonce, consume_nonce
@@ -227,8 +227,8 @@ async def record_audit(
 async def _require_owner(tx: Tx, org_id: str | None, actor: Actor) -> None:
     if org_id is not None:
         await lock_organization_by_id_as_admin(tx, org_id, actor)
-    else:
-        await lock_credentials(tx, actor.user_id, actor.credentials_version)
+    elif actor.user_id is not None:
+        await lock_account_and_credentials(tx, actor.user_id, actor.credentials_version)
 
 
 def _validated(oauth: OAuth, server: ResourceServer, address_error: str = "") -> ResourceServer:

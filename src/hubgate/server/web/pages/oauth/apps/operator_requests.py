@@ -39,7 +39,7 @@ class _RequestForm(Struct, frozen=True):
         requested = EXCHANGE if self.subject == "exchange" else form.get("wanted").strip()
         reason = form.get("reason")
         try:
-            await submission.submit(self.base.oauth, app, requested, reason, context.user)
+            await submission.submit(self.base.oauth, app, requested, reason, context.user, context.actor)
         except (FieldErrors, TooManyRequests) as error:
             return await self._show(request, context, error, requested=requested, reason=reason)
         return self.base.pages.redirect(
