@@ -102,6 +102,10 @@ class _Shapes:
         self._schemas = {id(shape): schema for shape, schema in zip(distinct, schemas, strict=True)}
         if taken := self.components.keys() & {"Error", "OAuthError"}:
             raise ValueError(f"{taken} is reserved for the format of errors")
+        for component in self.components.values():
+            if "description" in component:
+                # A docstring, with line breaks and, before Python 3.13, their indentation.
+                component["description"] = " ".join(component["description"].split())
 
     def schema(self, shape: Any) -> dict[str, Any]:
         return self._schemas[id(shape)]

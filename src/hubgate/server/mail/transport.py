@@ -143,7 +143,8 @@ def _context(host: str) -> ssl.SSLContext:
 
 def _send_message(server: smtplib.SMTP, mail: EmailMessage, recipient: str) -> None:
     try:
-        server.send_message(mail, to_addrs=[recipient])
+        # Without `from_addr`, smtplib of Python 3.13 finds no address in `hubgate@[127.0.0.1]` and names no sender.
+        server.send_message(mail, from_addr=mail["From"].addresses[0].addr_spec, to_addrs=[recipient])
     except smtplib.SMTPRecipientsRefused as error:
         ((code, _),) = error.recipients.values()
         raise NotSent(f"the recipient was refused with {code}", permanent=code >= 500) from error

@@ -29,9 +29,13 @@ def _connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
         path, timeout=busy_timeout, isolation_level=None, check_same_thread=False, cached_statements=512
     )
     connection.row_factory = sqlite3.Row
-    # fullfsync: on macOS a plain fsync does not reach the disk.
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON", "foreign_keys=ON", "temp_store=MEMORY"):
-        connection.execute(f"PRAGMA {pragma}")
+    try:
+        # fullfsync: on macOS a plain fsync does not reach the disk.
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON", "foreign_keys=ON", "temp_store=MEMORY"):
+            connection.execute(f"PRAGMA {pragma}")
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 
