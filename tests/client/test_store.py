@@ -51,7 +51,13 @@ def test_default_folder_follows_the_platform(monkeypatch: pytest.MonkeyPatch) ->
     assert default_folder() == Path.home() / ".config" / "hubgate"
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"hubs": 3}', '{"hubs": {"x": {}}}', "\ufeff"])
+WRONG_TYPES = [
+    json.dumps({"hubs": {"http://x": {"access_token": "hf_x", **wrong}}})
+    for wrong in ({"access_token": None}, {"expires_at": "soon"}, {"issued_at": 10**400}, {"refresh_token": 5})
+]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"hubs": 3}', '{"hubs": {"x": {}}}', "\ufeff", *WRONG_TYPES])
 def test_damaged_file_is_reported(text: str, tmp_path: Path) -> None:
     (tmp_path / "credentials.json").write_text(text)
     with pytest.raises(errors.StoreUnusable, match="is damaged"):

@@ -283,6 +283,7 @@ def test_body_that_ends_with_the_connection_is_accepted(
         b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip,Chunked \r\n\r\n5\r\nshor",
         b"HTTP/1.1 101 Up\r\n\r\n",
+        b"HTTP/1.1 000 x\r\nContent-Length: 5000\r\n\r\n" + b"y" * 5000,
     ],
 )
 async def test_malformed_answer_is_unreachable(answer: bytes) -> None:

@@ -68,7 +68,7 @@ class Store:
             raise StoreUnusable(f"Cannot read {self.path}: {getattr(error, 'strerror', None) or error}") from error
         try:
             return _parse(json.loads(text))
-        except (ValueError, TypeError, AttributeError, RecursionError):
+        except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
             raise StoreUnusable(f"{self.path} is damaged. Delete it and sign in again.") from None
 
     def save(self, contents: StoredSignIns) -> None:
@@ -155,10 +155,21 @@ def without_hub(contents: StoredSignIns, origin: str) -> StoredSignIns:
     return replace(contents, endpoint="" if contents.endpoint == origin else contents.endpoint, hubs=hubs)
 
 
+_FIELDS = SignIn.__dataclass_fields__
+
+
+def _of_type(kind: object, value: Any) -> object:
+    if kind is float:
+        return float(value)
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
 def _parse(content: Any) -> StoredSignIns:
     hubs = {}
     for origin, given in content.get("hubs", {}).items():
-        known = {name: given[name] for name in SignIn.__dataclass_fields__ if name in given}
+        known = {name: _of_type(field.type, given[name]) for name, field in _FIELDS.items() if name in given}
         hubs[str(origin)] = SignIn(**known)
     return StoredSignIns(str(content.get("endpoint", "")), hubs)
 

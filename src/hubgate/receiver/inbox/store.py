@@ -15,6 +15,11 @@ from hubgate.receiver.asgi import RawHeaders
 
 WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
 RETENTION_SECONDS = 7 * 24 * 3600
+# No delivery waits this long: a later time was computed before the clock was set back.
+LONGEST_WAIT_SECONDS = 3600.0
+# A delivery that was interrupted this often may be what kills the process. Only one of these runs at a time, so that
+# others are not interrupted with it.
+SUSPECT_AFTER = 3
 
 _SCHEMA = """
     CREATE TABLE IF NOT EXISTS deliveries (
@@ -51,6 +56,10 @@ class StoredDelivery:
     def interruptions(self) -> int:
         """How often it was running when its process died."""
         return self.starts - 1 - self.failures
+
+    @property
+    def is_suspect(self) -> bool:
+        return self.interruptions >= SUSPECT_AFTER
 
 
 class Store:
@@ -120,24 +129,34 @@ class Store:
                 [(number,) for number in numbers],
             )
 
-    def claim(self, limit: int, now: float) -> list[StoredDelivery]:
-        """Claim due deliveries, oldest first, and mark them as running. RETURNING would need a newer SQLite."""
+    def claim(self, limit: int, now: float, *, suspect_runs: bool = False) -> list[StoredDelivery]:
+        """Claim due deliveries, oldest first, and mark them as running. RETURNING would need a newer SQLite. At most
+        one of them is a suspect, and none if `suspect_runs`.
+        """
         with self._transaction():
+            self._db.execute(
+                "UPDATE deliveries SET due_at = :now WHERE state = 'waiting' AND due_at > :latest",
+                {"now": now, "latest": now + LONGEST_WAIT_SECONDS},
+            )
             rows = self._db.execute(
                 """
                 SELECT number, path, delivery_id, starts + 1, failures, headers, body FROM deliveries
-                WHERE state = 'waiting' AND due_at <= :now ORDER BY due_at, number LIMIT :limit
+                WHERE state = 'waiting' AND due_at <= :now AND (starts - failures < :suspect_after OR NOT :suspect_runs)
+                ORDER BY due_at, number LIMIT :limit
                 """,
-                {"now": now, "limit": limit},
+                {"now": now, "limit": limit, "suspect_after": SUSPECT_AFTER, "suspect_runs": suspect_runs},
             ).fetchall()
+            found = [
+                StoredDelivery(number, path, key, starts, failures, _decode_headers(headers), body)
+                for number, path, key, starts, failures, headers, body in rows
+            ]
+            suspect = next((delivery for delivery in found if delivery.is_suspect), None)
+            claimed = [delivery for delivery in found if delivery is suspect or not delivery.is_suspect]
             self._db.executemany(
                 "UPDATE deliveries SET state = 'running', starts = starts + 1 WHERE number = ?",
-                [row[:1] for row in rows],
+                [(delivery.number,) for delivery in claimed],
             )
-        return [
-            StoredDelivery(number, path, key, starts, failures, _decode_headers(headers), body)
-            for number, path, key, starts, failures, headers, body in rows
-        ]
+        return claimed
 
     def next_due(self) -> float | None:
         row = self._db.execute("SELECT min(due_at) FROM deliveries WHERE state = 'waiting'").fetchone()

@@ -8,6 +8,7 @@ import time
 import weakref
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -180,13 +181,15 @@ class _Worker:
             if not await self._start_due():
                 due = await self._inbox.with_store(Store.next_due)
                 self._errors.reset()
-                full = len(self._running) >= MAX_CONCURRENT
-                await self._pause(POLL_SECONDS if due is None or full else due - time.time())
+                left = POLL_SECONDS if due is None else due - time.time()
+                # What is due waits until one that is running has ended.
+                await self._pause(POLL_SECONDS if self._running and left <= 0 else left)
 
     async def _start_due(self) -> bool:
         self._woken.clear()
         room = MAX_CONCURRENT - len(self._running)
-        claimed = await self._inbox.with_store(Store.claim, room, time.time()) if room else []
+        claim = partial(Store.claim, suspect_runs=any(delivery.is_suspect for delivery in self._running.values()))
+        claimed = await self._inbox.with_store(claim, room, time.time()) if room else []
         for delivery in claimed:
             task = self._loop.create_task(self._run(delivery))
             self._running[task] = delivery

@@ -152,6 +152,8 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         self._response.status = self._parser.get_status_code()
         self._in_body = self._response.status >= 200
+        if self._response.status < 100:
+            self._outcome = Unreachable("the answer is not HTTP: it has no status")
 
     def on_body(self, body: bytes) -> None:
         room = self._cap - len(self._body)
