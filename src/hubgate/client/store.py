@@ -158,7 +158,7 @@ def without_hub(contents: StoredSignIns, origin: str) -> StoredSignIns:
 _FIELDS = SignIn.__dataclass_fields__
 
 
-def _of_type(kind: object, value: Any) -> object:
+def _of_type(kind: object, value: Any) -> Any:
     if kind is float:
         return float(value)
     if not isinstance(value, str):
