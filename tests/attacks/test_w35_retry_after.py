@@ -1,5 +1,6 @@
 """W35: a receiver that answers with Retry-After, or with 410."""
 
+import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from email.utils import formatdate
@@ -102,3 +103,24 @@ def test_w35_410_suspends_only_the_webhook_that_received_it(hub: RunningHub, rec
         assert (len(receiver.received), len(elsewhere.received)) == (1, 2)
         first = ada.get(f"{PATH}/{gone['id']}/logs").json()[0]
         assert (first["state"], first["reason"]) == ("skipped", "suspended")
+
+
+@pytest.fixture
+def far_from_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "EST5")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_from_utc")
+def test_w35_date_without_a_zone_is_in_utc(hub: RunningHub, receiver: Receiver) -> None:
+    receiver.status = 503
+    receiver.answer_headers = {"retry-after": time.asctime(time.gmtime(hub.clock() / 1_000_000 + 1800))}
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        webhook = create_webhook(ada, receiver.url, "user:ada")
+        create_repo(ada, "tiny")
+        settle(hub)
+        (logged,) = ada.get(f"{PATH}/{webhook['id']}/logs").json()
+        assert moment(logged["nextAttemptAt"]) - moment(logged["at"]) == timedelta(minutes=30)

@@ -4,6 +4,7 @@ import html
 import json
 import re
 from collections.abc import Sequence
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from urllib.parse import quote
 
@@ -87,7 +88,9 @@ def _asked_wait(answer: HttpResponse | None, now: int) -> int:
     if re.fullmatch(r"\d{1,20}", said, re.ASCII):
         return min(int(said) * SECOND, LONGEST_WAIT)
     try:
-        until = int(parsedate_to_datetime(said).timestamp()) * SECOND
+        date = parsedate_to_datetime(said)
+        # Without a zone, as in the format of asctime, a date is in UTC (RFC 9110 5.6.7).
+        until = int((date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()) * SECOND
     except (ValueError, OverflowError):
         return 0
     return min(max(until - now, 0), LONGEST_WAIT)
