@@ -6,7 +6,7 @@ from typing import Any
 
 from hubgate.server.errors import StorageUnavailable
 from hubgate.server.storage.database import Batch, Row
-from hubgate.server.storage.sqltext import Params, Value
+from hubgate.server.storage.sqltext import Params, Value, with_postgres_parts
 
 LARGEST_RUN = 500
 
@@ -19,9 +19,10 @@ def statement_for_all(op: Batch) -> str:
     arrays = ", ".join(f"${n}::{kind}[]" for n, kind in enumerate(op.columns.values(), 1))
     batch = f"WITH batch AS (SELECT * FROM unnest({arrays}) AS batch({', '.join(op.columns)}))"
     if not op.then:
-        return f"{batch} {op.sql}"
+        return with_postgres_parts(f"{batch} {op.sql}")
     done = f"SELECT * FROM batch WHERE {op.key} IN (SELECT {op.key} FROM changed)"
-    return f"{batch}, changed AS ({op.sql}), done AS ({done}), also AS ({op.then}) SELECT * FROM changed"
+    sql = f"{batch}, changed AS ({op.sql}), done AS ({done}), also AS ({op.then}) SELECT * FROM changed"
+    return with_postgres_parts(sql)
 
 
 class Batcher:

@@ -110,7 +110,12 @@ def _numbered(sql: str, values: Mapping[str, str], first: int = 1) -> tuple[str,
             return match.group(0)
         return values.get(name) or f"${numbers.setdefault(name, len(values) + len(numbers) + first)}"
 
-    return _TOKEN.sub(number, _POSTGRES_ONLY.sub(r"\1", sql)), tuple(numbers)
+    return _TOKEN.sub(number, with_postgres_parts(sql)), tuple(numbers)
+
+
+def with_postgres_parts(sql: str) -> str:
+    """The SQL with the contents of comments that begin with `pg`."""
+    return _POSTGRES_ONLY.sub(r"\1", sql)
 
 
 def insert_row(into: str, suffix: str = "") -> str:

@@ -137,7 +137,11 @@ async def refresh_secret(
         before = await lock_app(tx, app, actor)
         if nonce is not None:
             await consume_nonce(tx, nonce)
-        await store.expire_secrets(tx, app.client_id, now + overlap * SECOND)
+        if overlap:
+            await store.expire_secrets(tx, app.client_id, now + overlap * SECOND)
+        else:
+            # Deleted, because a concurrent request may compare its expiry with an earlier time.
+            await store.remove_secrets(tx, app.client_id)
         if len(await store.secrets_of(tx, app.client_id, now)) >= MAX_SECRETS:
             text = f"{MAX_SECRETS} secrets are still valid. Refresh without an overlap."
             raise FieldErrors({"overlapSeconds": text})
@@ -164,7 +168,7 @@ async def revoke_old_secret(oauth: OAuth, app: App, last_four: str, actor: Actor
 
     async def unit(tx: Tx) -> None:
         before = await lock_app(tx, app, actor)
-        if not await store.expire_old_secret(tx, app.client_id, last_four, now):
+        if not await store.remove_old_secret(tx, app.client_id, last_four, now):
             raise NotFound("Old secret not found, or it has expired.")
         what = f"revoked an old secret of the app {before.name}"
         await record_audit(tx, before, EntryType.APP_DELETE_SECRET, what, actor, now, {"last4": last_four})

@@ -130,16 +130,10 @@ async def expire_secrets(tx: Tx, client_id: str, expires_at: int) -> None:
     )
 
 
-async def expire_old_secret(tx: Tx, client_id: str, last_four: str, now: int) -> bool:
-    """Expire a replaced secret now; False if no such secret is still valid."""
-    expired = await tx.exec(
-        """
-        UPDATE app_secrets SET expires_at = :now
-        WHERE client_id = :client_id AND last_four = :last_four AND expires_at > :now
-        """,
-        {"client_id": client_id, "last_four": last_four, "now": now},
-    )
-    return expired > 0
+async def remove_old_secret(tx: Tx, client_id: str, last_four: str, now: int) -> bool:
+    """Delete a replaced secret; False if no such secret is still valid."""
+    sql = "DELETE FROM app_secrets WHERE client_id = :client_id AND last_four = :last_four AND expires_at > :now"
+    return await tx.exec(sql, {"client_id": client_id, "last_four": last_four, "now": now}) > 0
 
 
 async def remove_secrets(tx: Tx, client_id: str) -> None:

@@ -52,7 +52,7 @@ async def exchange(oauth: OAuth, subject: Subject, email: str, scope: str | None
         raise verdict.error
     if app.exchange.daily_quota is None and (issued := await _issue_at_once(oauth, subject, verdict, visitor, now)):
         return issued
-    return await _decide_again(oauth, app, email, scope, visitor, now)
+    return await _decide_again(oauth, subject, email, scope, visitor, now)
 
 
 async def _issue_at_once(
@@ -63,7 +63,7 @@ async def _issue_at_once(
     text, token = _new_token(app, given, now)
     entry = _audit_entry(app, app.org_id or "", _grant_entry(app, given, token), visitor, now)
     try:
-        added = await store.add_token(oauth.db, token, subject.state, entry)
+        added = await store.add_token(oauth.db, token, subject, entry)
     except ConstraintViolated:
         # The member or the organization is being deleted concurrently.
         return None
@@ -71,12 +71,17 @@ async def _issue_at_once(
 
 
 async def _decide_again(
-    oauth: OAuth, app: App, email: str, scope: str | None, visitor: Visitor, now: int
+    oauth: OAuth, subject: Subject, email: str, scope: str | None, visitor: Visitor, now: int
 ) -> ExchangeResult:
-    """Decide in the transaction that stores the token, for an app with a quota or after a concurrent change."""
+    """Decide in the transaction that stores the token, for an app with a quota or after a concurrent change. The secret
+    may have been replaced since it was checked.
+    """
+    app = subject.app
 
     async def unit(tx: Tx) -> ExchangeResult | HubError:
-        current, verdict = await decide_in(tx, oauth, app, email, scope, visitor.ip)
+        await store.lock_app(tx, app.client_id)
+        found = await store.find_with_secret(tx, app.client_id, subject.secret, stored_form(email), now)
+        current, verdict = _decide(oauth, app, found, scope, visitor.ip)
         quota = current.exchange.daily_quota
         if isinstance(verdict, Granted) and quota is not None:
             limit = quota_of(quota)
@@ -108,7 +113,9 @@ async def dry_run(oauth: OAuth, app: App, email: str, scope: str | None, ip: str
         return Refused(refusal, refusal.message)
 
     async def unit(tx: Tx) -> Granted | Refused:
-        current, verdict = await decide_in(tx, oauth, app, email, scope, ip)
+        # The member is always looked up, so that timing reveals nothing.
+        found = await store.find(tx, app.client_id, stored_form(email))
+        current, verdict = _decide(oauth, app, found, scope, ip)
         quota = current.exchange.daily_quota
         if isinstance(verdict, Granted) and quota is not None:
             limit = quota_of(quota)
@@ -132,13 +139,12 @@ def check_subject(email: str) -> str:
     return email
 
 
-async def decide_in(
-    tx: Tx, oauth: OAuth, app: App, email: str, scope: str | None, ip: str | None
+def _decide(
+    oauth: OAuth, app: App, found: Subject | None, scope: str | None, ip: str | None
 ) -> tuple[App, Granted | Refused]:
-    """Decide about an exchange, by the app's settings at this time, which are returned as well. The member is always
-    looked up, so that timing reveals nothing.
+    """Decide about an exchange, by the app's current settings, which are returned as well. `found` is None if the app
+    was deleted or its secret replaced.
     """
-    found = await store.find(tx, app.client_id, stored_form(email))
     if found is None:
         gone = InvalidClient(basic=True)
         return app, Refused(gone, gone.message)

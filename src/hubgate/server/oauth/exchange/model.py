@@ -28,6 +28,8 @@ class Subject(Struct, frozen=True):
     member: Member | None
     # A text that differs after a change of the app's settings or the membership (`store.STATE`).
     state: str | None
+    # The stored key of the secret that the app presented; empty in a dry run.
+    secret: bytes = b""
 
 
 class Facts(Struct, frozen=True):

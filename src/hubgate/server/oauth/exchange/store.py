@@ -49,37 +49,45 @@ async def find(tx: Tx, client_id: str, email: str) -> Subject | None:
     return _subject(row) if row else None
 
 
-async def find_with_secret(db: Database, client_id: str, key: bytes, email: str, now: int) -> Subject | None:
+async def find_with_secret(db: Database | Tx, client_id: str, key: bytes, email: str, now: int) -> Subject | None:
     """Like `find`, if the secret is valid."""
     row = await db.one(_FIND_WITH_SECRET, {"client_id": client_id, "key": key, "email": email, "now": now})
-    return _subject(row) if row else None
+    return _subject(row, key) if row else None
 
 
-def _subject(row: Row) -> Subject:
+async def lock_app(tx: Tx, client_id: str) -> None:
+    """Block changes of the app until the transaction ends, but not other exchanges."""
+    await tx.one("SELECT 1 FROM apps WHERE client_id = :client_id /*pg FOR SHARE */", {"client_id": client_id})
+
+
+def _subject(row: Row, secret: bytes = b"") -> Subject:
     values, app = tuple(row), app_of(row)
     state, plan, plan_since, role, joined_at = values[-_USER_COLUMN_COUNT - _FOUND_COLUMN_COUNT : -_USER_COLUMN_COUNT]
     if role is None:
-        return Subject(app, plan or "", None, state)
+        return Subject(app, plan or "", None, state, secret)
     since = max(joined_at, plan_since, app.exchange.since)
-    return Subject(app, plan, Member(User(*values[-_USER_COLUMN_COUNT:]), ROLES[role], since), state)
+    return Subject(app, plan, Member(User(*values[-_USER_COLUMN_COUNT:]), ROLES[role], since), state, secret)
 
 
 _TOKEN = columns_of(
     bytea="key", text="client_id user_id org_id scopes family resources claims", bigint="created_at expires_at"
 )
 # Compared in a scalar subquery, which PostgreSQL executes by key: it would read whole tables to join all rows at once.
+# The locks wait for a concurrent change of the app or its secrets: that change then either sees this token or is seen
+# here. So no token is left of a leaked secret that was replaced.
 _ADD = Batch(
     name="app_tokens.exchange",
     key="key",
-    columns={**_TOKEN, "state": "text", **audit_store.ENTRY_COLUMNS},
+    columns={**_TOKEN, "state": "text", "secret": "bytea", **audit_store.ENTRY_COLUMNS},
     sql=f"""
     INSERT INTO app_tokens ({", ".join(_TOKEN)}) SELECT {", ".join(f"batch.{name}" for name in _TOKEN)} FROM batch
     WHERE batch.state = (
         SELECT {STATE} FROM apps a JOIN memberships m ON m.org_id = a.org_id AND m.user_id = batch.user_id
-        JOIN users u ON u.id = m.user_id
+        JOIN users u ON u.id = m.user_id JOIN app_secrets s ON s.key = batch.secret AND s.client_id = a.client_id
         WHERE a.client_id = batch.client_id AND a.org_id = batch.org_id AND a.confidential = 1
             AND a.token_exchange = 1 AND a.paused = 0 AND a.daily_quota IS NULL
             AND u.disabled_at IS NULL AND u.email_verified_at IS NOT NULL
+        /*pg FOR SHARE OF a, s */
     )
     RETURNING key
     """,
@@ -90,10 +98,11 @@ _ADD = Batch(
 _token_values = attrgetter(*_TOKEN)
 
 
-async def add_token(db: Database, token: AppToken, state: str | None, entry: Entry) -> bool:
-    """Add a token and its audit entry; False if the app's settings or the membership have changed since."""
+async def add_token(db: Database, token: AppToken, subject: Subject, entry: Entry) -> bool:
+    """Add a token and its audit entry; False if the secret, the app's settings or the membership have changed since."""
     values = dict(zip(_TOKEN, _token_values(token), strict=True))
-    return await db.batch(_ADD, {**values, "state": state, **audit_store.batch_values(entry)}) is not None
+    checked = {"state": subject.state, "secret": subject.secret}
+    return await db.batch(_ADD, {**values, **checked, **audit_store.batch_values(entry)}) is not None
 
 
 class MemberTokens(Struct, frozen=True):
