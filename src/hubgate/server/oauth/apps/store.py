@@ -60,6 +60,13 @@ async def lock(tx: Tx, client_id: str) -> App | None:
     return app_of(row) if row else None
 
 
+async def lock_extra_scopes(tx: Tx, client_id: str) -> tuple[str, ...]:
+    """The operator-defined scopes of an app, which cannot be revoked until the transaction ends."""
+    sql = "SELECT extra_scopes FROM apps WHERE client_id = :client_id /*pg FOR SHARE */"
+    row = await tx.one(sql, {"client_id": client_id})
+    return parse_scopes(row["extra_scopes"]) if row else ()
+
+
 async def lock_owner_apps(tx: Tx, owner_id: str) -> list[App]:
     """Lock the apps of a user or an organization, ordered by client id, until the transaction ends."""
     sql = "SELECT client_id FROM apps WHERE owner_id = :owner_id OR org_id = :owner_id ORDER BY client_id"

@@ -72,6 +72,12 @@ async def remove_scope(tx: Tx, client_id: str, scope: str) -> bool:
     return await tx.exec(sql, {"client_id": client_id, "scope": scope}) == 1
 
 
+async def lock_granted_scopes(tx: Tx, client_id: str) -> tuple[str, ...]:
+    """The scopes that were granted to the app, which cannot be revoked until the transaction ends."""
+    sql = "SELECT scope FROM document_scopes WHERE client_id = :client_id ORDER BY scope /*pg FOR SHARE */"
+    return tuple(row["scope"] for row in await tx.all(sql, {"client_id": client_id}))
+
+
 async def granted_scopes(tx: Tx, client_id: str) -> GrantedScopes:
     sql = "SELECT client_id, scope, created_at FROM document_scopes WHERE client_id = :client_id ORDER BY scope"
     found = _grouped(await tx.all(sql, {"client_id": client_id}))

@@ -14,14 +14,16 @@ from hubgate.server.accounts.account_locks import lock_credentials
 from hubgate.server.accounts.model import Person
 from hubgate.server.accounts.tokens.text import TokenKind, new_token
 from hubgate.server.ids import new_id
+from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.authorize.request import AuthorizationRequest
+from hubgate.server.oauth.cimd import store as document_store
 from hubgate.server.oauth.consent import store
 from hubgate.server.oauth.consent.model import AccessRequest, Consent, ResourceScopes, consent_details
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.tokens import store as token_store
 from hubgate.server.oauth.tokens.model import CODE_LIFETIME, Code
-from hubgate.server.scopes import IDENTITY_SCOPES, join_scopes, parse_scopes
+from hubgate.server.scopes import IDENTITY_SCOPES, SCOPE_NAMES, join_scopes, parse_scopes
 from hubgate.server.storage.database import ConstraintViolated, Database, Row, Tx
 
 # Per consent. When the oldest approvals are deleted, users see the consent page again for them. A CLI that uses a new
@@ -62,6 +64,9 @@ async def store_approval(
     """
     await lock_credentials(tx, person.user.id, person.user.credentials_version)
     app, approved, requested = access.app, approved_scopes(access, ticked), set(access.scopes)
+    if not access.resources and not approved <= SCOPE_NAMES:
+        # The operator may have revoked a scope since the app was read. Apps are locked before consents, as always.
+        approved &= SCOPE_NAMES.union(await _lock_extra_scopes(tx, app))
     app_id = app.client_id if app.is_registered else None
     before = await store.lock(tx, person.user.id, app.client_id, app_id, new_id(now), now)
     if access.resources:
@@ -86,6 +91,12 @@ async def store_approval(
         await store.set_organizations(tx, before.id, ticked_now)
     await _save_approval(tx, before.id, access, approved, now)
     return before.id, tuple(name for name in access.scopes if name in approved)
+
+
+async def _lock_extra_scopes(tx: Tx, app: App) -> tuple[str, ...]:
+    if app.document_host:
+        return await document_store.lock_granted_scopes(tx, app.client_id)
+    return await app_store.lock_extra_scopes(tx, app.client_id)
 
 
 async def approve(
