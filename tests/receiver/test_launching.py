@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,12 @@ def hello(payload: WebhookPayload):
 
 print("the script is over", flush=True)
 """
+
+
+def launch(app: WebhooksServer, **options: Any) -> None:
+    """Launch a receiver in a new thread: in the main thread, the event loop of Playwright may already run."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(app.launch, **options).result()
 
 
 def run(text: str, folder: Path, *flags: str, **variables: str) -> "subprocess.CompletedProcess[str]":
@@ -133,7 +140,7 @@ def test_port_in_use_is_one_clear_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(OSError, match=rf"Cannot listen on 127\.0\.0\.1:{port}.*launch\(port="):
-            app.launch(port=port)
+            launch(app, port=port)
 
 
 def test_port_in_use_at_the_end_of_a_script_is_one_clear_error(tmp_path: Path) -> None:
@@ -183,7 +190,7 @@ def test_failed_start_raises_an_error() -> None:
 def test_share_names_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "websockets", None)
     with pytest.raises(ImportError, match=r'share=True needs an extra. Run: pip install "hubgate\[tunnel\]"'):
-        WebhooksServer(webhook_secret=SECRET).launch(port=0, share=True)
+        launch(WebhooksServer(webhook_secret=SECRET), port=0, share=True)
 
 
 def test_responses_are_not_delayed_by_nagle() -> None:
