@@ -5,6 +5,7 @@ import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -19,10 +20,12 @@ from tests.bed.stepwise_delivery import stepwise
 from tests.bed.webhooks import LOGS, Receiver, create_webhook, logs, run_receiver, settle, within
 
 from hubgate.server.resources import Hub
+from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.deliverer import Deliverer
 from hubgate.server.webhooks.fanout.fanning import FanOut
 from hubgate.server.webhooks.model import BREAKER_OPENS_AFTER
 from hubgate.server.webhooks.retention.deletion import Retention
+from hubgate.server.webhooks.shards.store import SHARDS, shard_of
 
 
 @pytest.fixture
@@ -429,22 +432,62 @@ def test_new_url_starts_without_failures(hub: RunningHub, receiver: Receiver, ad
     assert {log["state"] for log in logs(ada, webhook)} == {"delivered"}
 
 
-def test_stop_does_not_wait_for_failures_that_are_reported_later(hub: RunningHub, ada: httpx.Client) -> None:
-    """A refused request of a private address is reported at its deadline (attack W18)."""
+async def deliverer_with_a_failure(opened: Hub) -> tuple[Deliverer, "asyncio.Task[None]"]:
+    """A running deliverer with a request that has failed and is reported in ten minutes, as those of private addresses
+    are at their deadline (attack W18).
+    """
+    deliverer = Deliverer(patient(opened), asyncio.Event())
+    running, sender = asyncio.create_task(deliverer.run()), deliverer.dispatch.sender
+    while not sender.in_flight or sender.awaited:
+        await FanOut(deliverer.webhooks, deliverer).step()
+        await asyncio.sleep(0.001)
+    return deliverer, running
 
+
+def patient(opened: Hub) -> Webhooks:
+    pace = replace(opened.webhooks.pace, deadline_seconds=600.0, dead_after_seconds=3600.0, finish_seconds=600.0)
+    return replace(opened.webhooks, pace=pace)
+
+
+@pytest.fixture
+def refused(ada: httpx.Client) -> Iterator[dict[str, Any]]:
+    """A webhook whose receiver refuses connections, with an event. It is in the half of the shards that a process
+    releases when another one starts.
+    """
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/"
+        webhook = create_webhook(ada, url, "user:ada")
+        while shard_of(webhook["id"]) < SHARDS // 2:
+            ada.delete(f"/api/settings/webhooks/{webhook['id']}")
+            webhook = create_webhook(ada, url, "user:ada")
+        create_repo(ada, "tiny")
+        yield webhook
+
+
+def test_stop_does_not_wait_for_failures_that_are_reported_later(
+    hub: RunningHub, ada: httpx.Client, refused: dict[str, Any]
+) -> None:
     async def stop_after_failure(opened: Hub) -> None:
-        patient = replace(opened.webhooks.pace, deadline_seconds=600.0, dead_after_seconds=3600.0, finish_seconds=600.0)
-        deliverer = Deliverer(replace(opened.webhooks, pace=patient), asyncio.Event())
-        running, sender = asyncio.create_task(deliverer.run()), deliverer.dispatch.sender
-        while not sender.in_flight or sender.awaits_responses:
-            await FanOut(deliverer.webhooks, deliverer).step()
-            await asyncio.sleep(0.001)
+        deliverer, running = await deliverer_with_a_failure(opened)
         deliverer.stop.set()
         await asyncio.wait_for(running, 60)
 
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        webhook = create_webhook(ada, f"http://127.0.0.1:{closed.getsockname()[1]}/", "user:ada")
-        create_repo(ada, "tiny")
-        hub.call(stop_after_failure)
-    assert [(log["state"], log["attempts"]) for log in logs(ada, webhook)] == [("pending", 0)], "as before the request"
+    hub.call(stop_after_failure)
+    assert [(log["state"], log["attempts"]) for log in logs(ada, refused)] == [("pending", 0)], "as before the request"
+
+
+@pytest.mark.usefixtures("refused")
+def test_another_process_does_not_wait_for_failures_that_are_reported_later(hub: RunningHub) -> None:
+    async def join_after_failure(opened: Hub) -> None:
+        first, first_running = await deliverer_with_a_failure(opened)
+        second = Deliverer(patient(opened), asyncio.Event())
+        second_running = asyncio.create_task(second.run())
+        async with asyncio.timeout(60):
+            while len(second.shards) < SHARDS // 2:
+                await asyncio.sleep(0.01)
+        for deliverer, running in ((first, first_running), (second, second_running)):
+            deliverer.stop.set()
+            await asyncio.wait_for(running, 60)
+
+    hub.call(join_after_failure)

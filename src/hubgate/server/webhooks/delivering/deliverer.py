@@ -186,7 +186,11 @@ class Deliverer:
                 return
             self.shards -= shards
             queues = dispatch.queue.leave(shards)
-        await self._until(lambda: not any(queue.in_flight for queue in queues), self.webhooks.pace.finish_seconds)
+
+        def have_ended() -> bool:
+            return not any(shard_of(item.webhook_id) in shards for item in dispatch.sender.awaited)
+
+        await self._until(have_ended, self.webhooks.pace.finish_seconds)
         for queue in queues:
             for item in list(queue.in_flight.values()):
                 dispatch.sender.abort(item)
@@ -355,7 +359,7 @@ class Deliverer:
 
     async def _finish_when_stopped(self) -> None:
         await self.stop.wait()
-        await self._until(lambda: not self.dispatch.sender.awaits_responses, self.webhooks.pace.finish_seconds)
+        await self._until(lambda: not self.dispatch.sender.awaited, self.webhooks.pace.finish_seconds)
         self.dispatch.sender.abort()
         with contextlib.suppress(TakenOver):
             await self._retry(self._store_rest)

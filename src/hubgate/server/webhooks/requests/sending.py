@@ -87,8 +87,9 @@ class Sender:
         return list(self._requests.values())
 
     @property
-    def awaits_responses(self) -> bool:
-        return any(not request.is_delayed for request in self._requests.values())
+    def awaited(self) -> list[Item]:
+        """The deliveries whose requests may still get a response."""
+        return [request.item for request in self._requests.values() if not request.is_delayed]
 
     def abort(self, item: Item | None = None) -> None:
         """End the request of a delivery, or all requests, without an outcome."""
