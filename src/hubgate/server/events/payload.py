@@ -12,8 +12,8 @@ LARGEST_BODY = 256 * 1024
 _WEBHOOK_BYTES = 128
 # The most refs in a truncated payload.
 MAX_REFS_LISTED = 1_000
-# The most characters of a comment in a truncated payload. A character has at most 6 bytes in JSON.
-MAX_CHARACTERS_SENT = 40_000
+# The most bytes of a comment in a truncated payload, in UTF-8. Each may take 6 in JSON.
+MAX_COMMENT_BYTES = 32 * 1024
 # The prefix of `namespace/name` in URLs, by type of repo.
 URL_PREFIXES = {"model": "", "dataset": "datasets/", "space": "spaces/"}
 
@@ -50,8 +50,8 @@ def _shortened(payload: dict[str, Any]) -> bytes:
     because of its payload size.
     """
     if "comment" in payload:
-        comment = {**payload["comment"], "content": payload["comment"]["content"][:MAX_CHARACTERS_SENT]}
-        return msgspec.json.encode({**payload, "comment": comment, "truncated": True})
+        text = payload["comment"]["content"].encode()[:MAX_COMMENT_BYTES].decode(errors="ignore")
+        return msgspec.json.encode({**payload, "comment": {**payload["comment"], "content": text}, "truncated": True})
     refs: Sequence[RefChange] = payload.get("updatedRefs", ())
     shortened = {**payload, "updatedRefs": [], "truncated": True}
     room = LARGEST_BODY - _WEBHOOK_BYTES - len(msgspec.json.encode(shortened))

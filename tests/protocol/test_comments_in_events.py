@@ -1,4 +1,6 @@
-"""Hidden and removed comments: their texts are in no stored event, so that nothing sends or shows them later."""
+"""The texts of comments in events: shortened, or in no stored event because the comment was hidden or removed, so that
+nothing sends or shows it later.
+"""
 
 from collections.abc import Iterator
 
@@ -89,3 +91,16 @@ def test_removed_discussion_leaves_no_text_in_stored_deliveries(hub: RunningHub,
     payloads = [ada.get(f"{at}/logs/{log['id']}").json()["payload"] for log in logs]
     assert [one["event"]["action"] for one in payloads] == ["delete", "create", "create", "create"]
     assert [one.get("comment", {}).get("content") for one in payloads] == [None, None, "description 2", None]
+
+
+def test_comment_that_makes_a_payload_too_large_is_cut(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> None:
+    assert ada.post(DISCUSSIONS, json={"title": "A question", "description": "the question"}).status_code == 200
+    settle(hub)
+    create_webhook(ada, receiver.url, "user:ada", domains=["discussion"])
+    comment_on(ada, "é" * 65_536)
+    # 65,536 characters of four bytes do not fit into 256 KiB; 32 KiB end within a character.
+    comment_on(ada, "a" + "😀" * 65_535)
+    settle(hub)
+    whole, cut = (received.json for received in receiver.received)
+    assert (whole["comment"]["content"], whole.get("truncated")) == ("é" * 65_536, None)
+    assert (cut["comment"]["content"], cut["truncated"]) == ("a" + "😀" * 8191, True)
