@@ -65,8 +65,10 @@ async def request_reset(accounts: Accounts, email: str) -> None:
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        user = await store.user_by_email(tx, email)
-        if user is not None and user.disabled_at is None:
+        found = await store.user_by_email(tx, email)
+        # The account may be deleted or disabled concurrently, or get another address.
+        user = await store.lock_user(tx, found.id) if found is not None else None
+        if user is not None and user.disabled_at is None and user.email == email:
             await mail_reset(accounts, tx, user, now)
         else:
             # A write takes most of the time, and timing must not reveal who has an account.

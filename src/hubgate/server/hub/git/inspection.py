@@ -181,7 +181,7 @@ async def _list_objects(quarantine: Quarantine) -> AsyncGenerator[list[_Object],
             yield [_Object(sha, kind, int(size)) for sha, kind, size in fields]
         stderr, status = await program.read_stderr(process), await process.wait()
         if status:
-            raise program.GitFailed("cat-file", status, stderr)
+            raise program.failure("cat-file", status, stderr, quarantine.folder)
     finally:
         await process.kill()
 

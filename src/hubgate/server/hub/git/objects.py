@@ -4,7 +4,8 @@ avoids sharing state between threads.
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -117,7 +118,23 @@ class TreeEntry(Struct, frozen=True):
 
 async def read_repository(folder: Path, work: Callable[[pygit2.Repository], T]) -> T:
     """Run read-only `work` on the repository in a thread. The work may stop at a checkpoint."""
-    return await in_read_thread(lambda: work(repository(folder)))
+
+    def in_repository() -> T:
+        with open_repository(folder) as repo:
+            return work(repo)
+
+    return await in_read_thread(in_repository)
+
+
+@contextmanager
+def open_repository(folder: Path) -> Iterator[pygit2.Repository]:
+    """The repository at a folder. Raises NotFound if it is deleted while it is used."""
+    try:
+        yield repository(folder)
+    except (KeyError, ValueError, OSError, pygit2.GitError):
+        if folder.exists():
+            raise
+        raise NotFound("Repository not found", code="RepoNotFound") from None
 
 
 def repository(folder: Path) -> pygit2.Repository:

@@ -47,8 +47,16 @@ async def start(arguments: Sequence[str], folder: Path, env: Mapping[str, str] |
     except FileNotFoundError as error:
         if str(error.filename) != str(folder):
             raise
-        # Deleted concurrently.
-        raise NotFound("Repository not found", code="RepoNotFound") from None
+        raise _deleted() from None
+
+
+def failure(command: str, status: int, stderr: str, folder: Path) -> GitFailed | NotFound:
+    """The error for a git program that failed: NotFound if the folder was deleted while it ran."""
+    return GitFailed(command, status, stderr) if folder.exists() else _deleted()
+
+
+def _deleted() -> NotFound:
+    return NotFound("Repository not found", code="RepoNotFound")
 
 
 async def run(
@@ -60,8 +68,8 @@ async def run(
     seconds: float,
     low_priority: bool = False,
 ) -> bytes:
-    """Run git and return its output. Raises GitFailed if git fails, Unavailable after `seconds`. Git is killed when the
-    client of a read request disconnects.
+    """Run git and return its output. Raises GitFailed if git fails, NotFound if the folder was deleted concurrently,
+    Unavailable after `seconds`. Git is killed when the client of a read request disconnects.
     """
     return (await run_with_status(arguments, folder, stdin, env, seconds=seconds, low_priority=low_priority))[1]
 
@@ -86,7 +94,7 @@ async def run_with_status(
         await process.kill()
     status = process.returncode or 0
     if status not in accepted:
-        raise GitFailed(arguments[0], status, err.decode(errors="replace"))
+        raise failure(arguments[0], status, err.decode(errors="replace"), folder)
     return status, out
 
 
@@ -125,7 +133,7 @@ async def lines(
             yield complete
         stderr, status = await read_stderr(process), await process.wait()
         if status:
-            raise GitFailed(arguments[0], status, stderr)
+            raise failure(arguments[0], status, stderr, folder)
     finally:
         await process.kill()
 
@@ -144,7 +152,7 @@ async def beginning(arguments: Sequence[str], folder: Path, size: int, seconds: 
             if not part:
                 stderr, status = await read_stderr(process), await process.wait()
                 if status:
-                    raise GitFailed(arguments[0], status, stderr)
+                    raise failure(arguments[0], status, stderr, folder)
                 break
             output += part
         return bytes(output[:size])
@@ -167,7 +175,7 @@ async def copy_output(arguments: Sequence[str], folder: Path, target: IO[bytes],
             target.write(part)
         stderr, status = await read_stderr(process), await process.wait()
         if status:
-            raise GitFailed(arguments[0], status, stderr)
+            raise failure(arguments[0], status, stderr, folder)
         return True
     finally:
         await process.kill()

@@ -45,7 +45,7 @@ async def advertisement(folder: Path, protocol: str) -> bytes:
     finally:
         await process.kill()
     if process.returncode:
-        raise program.GitFailed("upload-pack", process.returncode, err.decode(errors="replace"))
+        raise program.failure("upload-pack", process.returncode, err.decode(errors="replace"), folder)
     if protocol == VERSION_2:
         _known_advertisements[protocol] = out
     return out

@@ -21,7 +21,7 @@ from pygit2.enums import FileMode, ObjectType
 from hubgate.server.clock import SECOND
 from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.hub.git.fsync import sync_objects
-from hubgate.server.hub.git.objects import FileAt, cached_file, file_in, remember_file, repository, tree_of
+from hubgate.server.hub.git.objects import FileAt, cached_file, file_in, open_repository, remember_file, tree_of
 from hubgate.server.hub.git.threads import in_thread
 
 # Smaller blobs are written too fast to block anything.
@@ -88,8 +88,8 @@ async def write_blobs(folder: Path, contents: Sequence[bytes]) -> list[str]:
     """Write small blobs in one task."""
 
     def work() -> list[str]:
-        repo = repository(folder)
-        return [_blob(repo, folder, content) for content in contents]
+        with open_repository(folder) as repo:
+            return [_blob(repo, folder, content) for content in contents]
 
     return await in_thread(work)
 
@@ -114,15 +114,14 @@ def _write_loose(folder: Path, source: BinaryIO, size: int) -> str:
     temporary = folder / "objects/pack" / f"tmp_obj_{secrets.token_hex(8)}"
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
-    except FileNotFoundError:
-        # Deleted concurrently.
-        raise NotFound("Repository not found", code="RepoNotFound") from None
-    try:
         with os.fdopen(descriptor, "wb") as file:
             sha = _deflate(source, size, file)
         path = folder / "objects" / sha[:2] / sha[2:]
         path.parent.mkdir(exist_ok=True)
         temporary.replace(path)
+    except FileNotFoundError:
+        # Deleted concurrently.
+        raise NotFound("Repository not found", code="RepoNotFound") from None
     finally:
         temporary.unlink(missing_ok=True)
     return sha
@@ -133,10 +132,10 @@ async def write_commit(folder: Path, draft: NewCommit) -> str:
     to_read = [path for path in draft.read_next if path not in unchanged]
 
     def work() -> tuple[str, list[FileAt]]:
-        repo = repository(folder)
-        sha = _write_commit(repo, folder, draft)
-        tree = tree_of(repo, sha) if to_read else None
-        return sha, [file_in(repo, tree, path) for path in to_read] if tree is not None else []
+        with open_repository(folder) as repo:
+            sha = _write_commit(repo, folder, draft)
+            tree = tree_of(repo, sha) if to_read else None
+            return sha, [file_in(repo, tree, path) for path in to_read] if tree is not None else []
 
     sha, files = await in_thread(work)
     for path, file in (*unchanged.items(), *zip(to_read, files, strict=True)):
@@ -312,17 +311,18 @@ async def write_first_commit(folder: Path, files: FilesByPath, message: str, aut
 
     def work() -> str:
         puts = [PutContent(path, content) for path, content in files.items()]
-        return _write_commit(repository(folder), folder, NewCommit(None, puts, message, author, now))
+        with open_repository(folder) as repo:
+            return _write_commit(repo, folder, NewCommit(None, puts, message, author, now))
 
     return await in_thread(work)
 
 
 def write_squashed_commit(folder: Path, commit: str, message: str, author: Author, now: int) -> str:
     """Write a parentless commit with the tree of another commit."""
-    repo = repository(folder)
     signature = pygit2.Signature(author.name, author.email, now // SECOND, 0)
-    new = str(repo.create_commit(None, signature, signature, message, tree_of(repo, commit).id, []))
-    sync_objects(folder, [new])
+    with open_repository(folder) as repo:
+        new = str(repo.create_commit(None, signature, signature, message, tree_of(repo, commit).id, []))
+        sync_objects(folder, [new])
     return new
 
 
@@ -333,7 +333,8 @@ async def write_merge_commit(
 
     def work() -> str:
         signature = pygit2.Signature(author.name, author.email, now // SECOND, 0)
-        return str(repository(folder).create_commit(None, signature, signature, message, tree, list(parents)))
+        with open_repository(folder) as repo:
+            return str(repo.create_commit(None, signature, signature, message, tree, list(parents)))
 
     return await in_thread(work)
 
@@ -344,8 +345,9 @@ async def write_tag(folder: Path, name: str, target: str, message: str, author: 
     text = f"object {target}\ntype commit\ntag {name}\ntagger {author.name} <{author.email}> {when}\n\n{message}\n"
 
     def work() -> str:
-        tag = str(repository(folder).odb.write(ObjectType.TAG, text.encode()))
-        sync_objects(folder, [tag])
+        with open_repository(folder) as repo:
+            tag = str(repo.odb.write(ObjectType.TAG, text.encode()))
+            sync_objects(folder, [tag])
         return tag
 
     return await in_thread(work)

@@ -67,7 +67,7 @@ def _files(repo_id: str, oids: Iterable[str]) -> list[Params]:
     return [{"repo_id": repo_id, "oid": oid} for oid in oids]
 
 
-# Charges.
+# Charges. Statements that copy those of any user lock the users, who may be deleted concurrently.
 
 
 async def bytes_charged(tx: Tx, user_id: str, repo_id: str) -> int:
@@ -171,8 +171,9 @@ async def move_replaced_charges(tx: Tx, repo_id: str, num: int) -> None:
     await tx.exec(
         """
         INSERT INTO guest_bytes (user_id, repo_id, num, oid, bytes, updated_at)
-        SELECT user_id, repo_id, -num, oid, bytes, updated_at FROM guest_bytes
-        WHERE repo_id = :repo_id AND num = :num AND oid = ''
+        SELECT g.user_id, g.repo_id, -g.num, g.oid, g.bytes, g.updated_at FROM guest_bytes g
+        JOIN users u ON u.id = g.user_id
+        WHERE g.repo_id = :repo_id AND g.num = :num AND g.oid = '' /*pg FOR KEY SHARE OF u */
         ON CONFLICT (user_id, repo_id, num, oid) DO UPDATE SET bytes = guest_bytes.bytes + excluded.bytes
         """,
         {"repo_id": repo_id, "num": num},
@@ -187,8 +188,8 @@ async def release_file_charges(tx: Tx, repo_id: str, num: int) -> None:
     await tx.exec(
         """
         INSERT INTO guest_bytes (user_id, repo_id, num, oid, bytes, updated_at)
-        SELECT user_id, repo_id, 0, oid, bytes, 0 FROM guest_bytes
-        WHERE repo_id = :repo_id AND num = :num AND oid <> ''
+        SELECT g.user_id, g.repo_id, 0, g.oid, g.bytes, 0 FROM guest_bytes g JOIN users u ON u.id = g.user_id
+        WHERE g.repo_id = :repo_id AND g.num = :num AND g.oid <> '' /*pg FOR KEY SHARE OF u */
         ON CONFLICT (user_id, repo_id, num, oid) DO UPDATE SET
             bytes = CASE WHEN guest_bytes.bytes > excluded.bytes THEN guest_bytes.bytes ELSE excluded.bytes END
         """,
@@ -229,9 +230,11 @@ async def charge_waiting_xorbs(tx: Tx, before: int, now: int) -> None:
         """
         INSERT INTO guest_bytes (user_id, repo_id, num, oid, bytes, updated_at)
         SELECT u.user_id, u.repo_id, 0, 'xorb:' || x.id, x.size, CAST(:now AS bigint)
-        FROM xorb_uploads u JOIN users a ON a.id = u.user_id JOIN xorbs x ON x.id = u.xorb
+        FROM xorb_uploads u JOIN users a ON a.id = u.user_id JOIN repos r ON r.id = u.repo_id
+        JOIN xorbs x ON x.id = u.xorb
         WHERE u.uploaded_at < :before AND u.guest = 1
         AND NOT EXISTS (SELECT 1 FROM xet_file_xorbs p WHERE p.repo_id = u.repo_id AND p.xorb = u.xorb)
+        /*pg FOR KEY SHARE OF a, r */
         ON CONFLICT (user_id, repo_id, num, oid) DO NOTHING
         """,
         {"before": before, "now": now},
@@ -400,12 +403,12 @@ async def drop_due(tx: Tx, repo_id: str, oids: Collection[str], before: int, now
 _CHARGE_REMAINING_XORBS = RowStatement(
     f"""
     INSERT INTO guest_bytes (user_id, repo_id, num, oid, bytes, updated_at)
-    SELECT DISTINCT c.user_id, c.repo_id, 0, 'xorb:' || x.id, x.size, CAST(:now AS bigint)
-    FROM lfs_links l JOIN guest_bytes c ON c.repo_id = l.repo_id AND c.oid = l.oid
+    SELECT c.user_id, c.repo_id, 0, 'xorb:' || x.id, x.size, CAST(:now AS bigint)
+    FROM lfs_links l JOIN guest_bytes c ON c.repo_id = l.repo_id AND c.oid = l.oid JOIN users u ON u.id = c.user_id
     JOIN xet_file_xorbs p ON p.repo_id = l.repo_id AND p.oid = l.oid JOIN xorbs x ON x.id = p.xorb
     /*pg CROSS JOIN batch */ WHERE l.repo_id = :repo_id AND l.oid = :oid AND {_DUE} AND EXISTS (
         SELECT 1 FROM xet_file_xorbs o WHERE o.xorb = p.xorb AND o.repo_id = p.repo_id AND o.oid <> p.oid
-    )
+    ) /*pg FOR KEY SHARE OF u */
     ON CONFLICT (user_id, repo_id, num, oid) DO NOTHING
     """,
     _FILE,

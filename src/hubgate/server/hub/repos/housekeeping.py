@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 
 from hubgate.server.clock import DAY, HOUR, SECOND
-from hubgate.server.errors import Unavailable
+from hubgate.server.errors import NotFound, Unavailable
 from hubgate.server.hub.cas.cleanup import XorbCleanup, find_used_objects
 from hubgate.server.hub.cas.model import XORBS
 from hubgate.server.hub.context import Repos
@@ -80,7 +80,7 @@ class Housekeeping:
                 folders = await in_thread(lambda: list(islice(self._round, REPOS_PER_STEP)))
             for folder in folders:
                 # The repo may be deleted concurrently.
-                with contextlib.suppress(FileNotFoundError):
+                with contextlib.suppress(FileNotFoundError, NotFound):
                     await self._maintain(folder)
             more_guests = await self._guests.step()
             more_files = await self._large_files.step()

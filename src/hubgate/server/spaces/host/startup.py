@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+from hubgate.server.errors import NotFound
 from hubgate.server.hub.git.program import GitFailed
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.secret import CannotOpen
@@ -81,7 +82,7 @@ class Startup:
             # Not before: builds wait for each other, and the archives of all would be on the disk.
             await write_archive(folder, configuration.sha, app.source, context.limits.work_folder)
             build_log("hubgate: built")
-        except GitFailed as error:
+        except (GitFailed, NotFound) as error:
             # Its text may contain paths of this machine, which are not for the owner's log.
             log.warning("the files of Space %s could not be read: %s", row.repo_id, error)
             message = "The files of the Space could not be read."

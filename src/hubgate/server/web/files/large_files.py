@@ -26,8 +26,8 @@ from hubgate.server.hub.lfs import contents, parts, store
 from hubgate.server.hub.lfs.parts import PartLayout
 from hubgate.server.hub.lfs.signed_urls import DOWNLOAD_VALIDITY_SECONDS, UrlGrant, upload_validity_seconds
 from hubgate.server.hub.quotas.quotas import check_announced, check_file
-from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo, RepoType
+from hubgate.server.hub.repos.transactions import lock_repo
 from hubgate.server.jobs.slots import Slots
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.files.media_types import BYTES
@@ -367,10 +367,9 @@ async def _link(repos: Repos, grant: UrlGrant) -> None:
     now = repos.clock()
 
     async def unit(tx: Tx) -> None:
-        if not await repo_store.exists(tx, grant.repo_id):
-            raise NotFound("The repo was deleted by another request.", code="RepoNotFound")
         if not grant.guest:
             await check_file(tx, repos, grant.repo_id, grant.oid, grant.size)
+        await lock_repo(tx, grant.repo_id)
         await store.link(tx, grant.repo_id, grant.oid, grant.size, None, now, by_guest=grant.guest != "")
         if grant.guest:
             await guest_store.set_received(tx, grant.guest, grant.repo_id, [grant.oid])
