@@ -1,11 +1,13 @@
 """Spaces that run: state, restart, pause, sleep time, secrets, variables and logs over the API."""
 
 import json
+from functools import partial
 from typing import Any
 
 import httpx
 import pytest
 from msgspec.structs import replace
+from tests.bed.concurrency import run_concurrently
 from tests.bed.engines import SECRET_KEY
 from tests.bed.people import api, create_organization, create_token, create_user
 from tests.bed.repos import create_commit, create_repo
@@ -13,6 +15,7 @@ from tests.bed.running_hub import RunningHub
 from tests.bed.spaces import NAME, SPACE, append_log, create_space, find_space, set_stage
 
 from hubgate.server.accounts import operator_actions
+from hubgate.server.accounts.model import User
 from hubgate.server.resources import Hub
 from hubgate.server.secret import ServerSecret
 from hubgate.server.spaces import environment
@@ -113,6 +116,27 @@ def test_spaces_of_a_disabled_account_are_paused(spaces_hub: RunningHub, ada: ht
     assert (find_space(spaces_hub, theirs).wanted, find_space(spaces_hub, mine).wanted) == ("pause", "run")
     found = ada.get("/api/spaces/eve/listener/runtime").json()
     assert (found["stage"], found["errorMessage"]) == ("PAUSED", OWNER_DISABLED)
+
+
+def test_spaces_restarted_and_created_while_their_owner_is_disabled_do_not_run(spaces_hub: RunningHub) -> None:
+    for number in range(6):
+        user = create_user(spaces_hub, f"user{number}")
+
+        def disable(user: User = user) -> httpx.Response:
+            spaces_hub.call(lambda opened: operator_actions.disable(opened.accounts, user))
+            return httpx.Response(204)
+
+        with api(spaces_hub, create_token(spaces_hub, user)) as client:
+            space = create_space(client, f"user{number}/listener")
+            restart = partial(client.post, f"/api/spaces/user{number}/listener/restart")
+            creations = [
+                partial(client.post, "/api/repos/create", json={"name": name, "type": "space", "sdk": "gradio"})
+                for name in ("one", "two", "three")
+            ]
+            _, *answers = run_concurrently([disable, *[restart] * 4, *creations])
+        assert {answer.status_code for answer in answers} <= {200, 401}, [answer.text for answer in answers]
+        spaces = [space, *(answer.json()["id"] for answer in answers[4:] if answer.status_code == 200)]
+        assert {find_space(spaces_hub, each).wanted for each in spaces} == {"pause"}
 
 
 @pytest.mark.one_engine

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from hubgate.server.accounts.account_locks import lock_credentials
 from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.errors import BadRequest, Forbidden
 from hubgate.server.hub.repos.model import Repo
@@ -108,6 +109,8 @@ async def _change(
     now = spaces.clock()
 
     async def unit(tx: Tx) -> None:
+        # A Space that was paused because its owner's account was disabled must not be restarted by a request in flight.
+        await lock_credentials(tx, actor.user_id, actor.credentials_version)
         await lock_repo(tx, repo.id)
         if not await change(tx, now):
             raise BadRequest(NOT_RUN)

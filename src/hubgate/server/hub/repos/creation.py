@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import msgspec
 
 from hubgate.server import failpoint
+from hubgate.server.accounts.account_locks import require_current_credentials
 from hubgate.server.accounts.model import User
 from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.errors import Conflict, Unprocessable
@@ -161,6 +162,8 @@ async def _insert(
     on_created: OnCreated,
 ) -> Repo:
     owner = await lock_owner(tx, repo.owner)
+    # A user whose account was disabled since the request began must not leave a Space behind that runs.
+    await require_current_credentials(tx, actor.user_id, actor.credentials_version)
     # The owner may have been renamed since the folder was created. If the event had the old name, no later event would
     # announce the new one.
     repo = msgspec.structs.replace(repo, owner_name=owner.name)
