@@ -2,6 +2,7 @@
 or deleted account, or a lost role.
 """
 
+import time
 from contextlib import ExitStack
 from urllib.parse import urlsplit
 
@@ -33,6 +34,7 @@ from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 
 NEW = "another horse battery"
+ROUNDS = 20
 
 
 def count(hub: RunningHub, table: str, user: User) -> int:
@@ -113,6 +115,20 @@ def test_disabling_an_account_ends_its_links(hub: RunningHub) -> None:
         assert anyone.get(reset).status_code == 404
     hub.call(lambda opened: operator_actions.enable(opened.accounts, ada))
     assert count(hub, "links", ada) == 0
+
+
+def test_reset_requested_while_the_account_is_disabled_leaves_no_link(hub: RunningHub) -> None:
+    with hub.client() as visitor:
+        for number in range(ROUNDS):
+            hub.clock.advance(3600)
+            user = create_user(hub, f"user{number}")
+
+            def disable(user: User = user) -> None:
+                time.sleep(0.005)
+                hub.call(lambda opened: operator_actions.disable(opened.accounts, user))
+
+            run_concurrently([disable, *[fill_form(visitor, "/reset", email=user.email)] * 4])
+            assert count(hub, "links", user) == 0, f"round {number}"
 
 
 def test_deleted_account_is_rejected_without_a_server_error(hub: RunningHub) -> None:
