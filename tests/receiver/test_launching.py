@@ -158,7 +158,7 @@ def test_port_in_use_at_the_end_of_a_script_is_one_clear_error(tmp_path: Path) -
 
 
 def test_launch_returns_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There a loop runs already, and cells shall go on."""
+    """A notebook already runs an event loop, and `launch` must not block its next cells."""
     app = WebhooksServer(webhook_secret=SECRET)
 
     async def cell() -> None:

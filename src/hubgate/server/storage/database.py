@@ -152,7 +152,8 @@ class Database(Protocol):
 
     async def listen(self, on_signal: OnSignal) -> Listening:
         """Call `on_signal` after commits of any process that sent a signal. Signals may be lost: poll too, every
-        `poll_seconds`."""
+        `poll_seconds`.
+        """
 
     async def tables(self) -> frozenset[str]: ...
 

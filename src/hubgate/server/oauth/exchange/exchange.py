@@ -142,8 +142,8 @@ def check_subject(email: str) -> str:
 def _decide(
     oauth: OAuth, app: App, found: Subject | None, scope: str | None, ip: str | None
 ) -> tuple[App, Granted | Refused]:
-    """Decide about an exchange, by the app's current settings, which are returned as well. `found` is None if the app
-    was deleted or its secret replaced.
+    """Decide about an exchange with the app's current settings, and return the app with these settings too. `found` is
+    None if the app was deleted or its secret replaced.
     """
     if found is None:
         gone = InvalidClient(basic=True)
